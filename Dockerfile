@@ -1,0 +1,21 @@
+# One image for all services: Node runs the TypeScript as it is, so there is no compile stage.
+ARG NODE_VERSION=24.21.0
+
+FROM node:${NODE_VERSION}-slim AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci --omit=dev && npm cache clean --force
+
+FROM node:${NODE_VERSION}-slim
+WORKDIR /app
+COPY --from=dependencies /app/node_modules node_modules
+COPY package.json ./
+COPY bin bin
+COPY schemas schemas
+COPY models/repository models/repository
+COPY examples examples
+COPY services services
+COPY src src
+USER node
+# Which service runs is the command's choice: node services/<name>/main.ts
+CMD ["node", "bin/millrace.js", "--help"]

@@ -1,0 +1,10 @@
+#!/bin/sh
+# The one command: environment, catalogue, training, export, checks, golden cases, cost models, metrics, model cards.
+#   models/train.sh               five seeds, as committed
+#   models/train.sh --seeds 1     a quick look; writes the same files
+set -eu
+cd "$(dirname "$0")"
+export PYTHONDONTWRITEBYTECODE=1
+python=$("${PYTHON:-python3}" environment.py)
+"$python" catalogue_files.py
+exec "$python" train.py "$@"

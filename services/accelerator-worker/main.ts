@@ -1,0 +1,14 @@
+import { createBackend, loadModels, openModels } from '../../src/wiring/backends.ts';
+import { poolOf, readFleet } from '../../src/wiring/policy-files.ts';
+import { runService } from '../../src/wiring/run-service.ts';
+import { startAcceleratorWorker } from '../../src/wiring/stages.ts';
+
+await runService('accelerator-worker', async (settings, runtime) => {
+  const fleet = readFleet(settings);
+  const { accelerator } = poolOf(fleet, settings.worker.pool);
+  const repository = await openModels(settings, runtime.telemetry);
+  const backend = createBackend(settings, accelerator, { ...runtime, repository });
+  const models = await loadModels(backend, repository, runtime.telemetry);
+  const stage = await startAcceleratorWorker(settings, runtime, { fleet, backend, models });
+  return [{ ...stage, close: () => stage.close().then(() => backend.close()) }];
+});

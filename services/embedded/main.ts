@@ -1,0 +1,3 @@
+import { runCli } from '../../src/cli/main.ts';
+
+await runCli(['start', ...process.argv.slice(2)]);

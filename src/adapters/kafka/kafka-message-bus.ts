@@ -1,0 +1,138 @@
+import { randomUUID } from 'node:crypto';
+import { MillraceError } from '../../core/errors.ts';
+import type {
+  BroadcastOptions,
+  BusAdmin,
+  InboundRecord,
+  MessageBus,
+  OutboundRecord,
+  Reader,
+  SubscribeOptions,
+  Subscriber,
+  Subscription,
+} from '../../ports/message-bus.ts';
+import type { Logger } from '../../ports/telemetry.ts';
+import { createBusAdmin } from './bus-admin.ts';
+import type { KafkaClient } from './client.ts';
+import { GroupSubscription } from './group-subscription.ts';
+import type { KafkaBusOptions } from './options.ts';
+import { PartitionReader } from './partition-reader.ts';
+import { SendQueue } from './send-queue.ts';
+import { TopicCatalog } from './topic-catalog.ts';
+
+/** A consumer that heard nothing for this long is given up, even though it may only wait for a broker that is away. */
+const STALE_MS = 45_000;
+
+export interface KafkaBus extends MessageBus {
+  /** The longest time since any of its consumers heard from the broker; 0 without consumers. */
+  sinceLastFetchMs(): number;
+}
+
+/** The bus over a client library: all promises of the port are kept here and below, whatever the library. */
+export class KafkaMessageBus implements KafkaBus {
+  readonly admin: BusAdmin;
+  readonly #client: KafkaClient;
+  readonly #options: KafkaBusOptions;
+  readonly #catalog: TopicCatalog;
+  readonly #sending: SendQueue;
+  readonly #logger: Logger;
+  readonly #consumers = new Set<GroupSubscription | PartitionReader>();
+  readonly #countRestart: () => void;
+  #assignments = 0;
+  #closed: Promise<void> | undefined;
+
+  constructor(client: KafkaClient, options: KafkaBusOptions) {
+    const { telemetry } = options;
+    const retries = telemetry.counter({ name: 'millrace_bus_send_retries_total', help: 'Produce attempts that had to be made again.' });
+    const restarts = telemetry.counter({ name: 'millrace_bus_consumer_restarts_total', help: 'Consumers that stopped by themselves.' });
+    this.#client = client;
+    this.#options = options;
+    this.#logger = telemetry.logger.child({ component: 'bus', client: options.client });
+    this.#countRestart = () => restarts.add(1);
+    this.#catalog = new TopicCatalog(client);
+    this.#sending = new SendQueue({
+      client,
+      catalog: this.#catalog,
+      logger: this.#logger,
+      onRetry: () => retries.add(1),
+    });
+    this.admin = createBusAdmin(client);
+  }
+
+  produce(record: OutboundRecord): Promise<void> {
+    return this.#sending.produce(record);
+  }
+
+  partitionCount(topic: string): Promise<number> {
+    return this.#catalog.partitionCount(topic);
+  }
+
+  async subscribe(options: SubscribeOptions, subscriber: Subscriber): Promise<Subscription> {
+    await this.#checkTopics(options.topics);
+    if (options.slots !== undefined && options.topics.length !== 1) {
+      throw new MillraceError('INVALID_CONFIG', 'A slot subscription has exactly one topic', { value: options.topics });
+    }
+    const subscription = new GroupSubscription(
+      {
+        ...this.#consumerContext(() => this.#consumers.delete(subscription)),
+        drainTimeoutMs: this.#options.drainTimeoutMs,
+        nextAssignment: () => ++this.#assignments,
+      },
+      options,
+      subscriber,
+    );
+    return this.#start(subscription);
+  }
+
+  async read(options: BroadcastOptions, onRecords: (records: readonly InboundRecord[]) => void): Promise<Reader> {
+    await this.#checkTopics(options.topics);
+    const context = {
+      ...this.#consumerContext(() => this.#consumers.delete(reader)),
+      newGroup: () => `millrace.reader.${randomUUID()}`,
+      assignment: ++this.#assignments,
+    };
+    const reader = new PartitionReader(context, options, onRecords);
+    return this.#start(reader);
+  }
+
+  sinceLastFetchMs(): number {
+    return Math.max(0, ...[...this.#consumers].map((consumer) => consumer.sinceLastFetchMs()));
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  /** Consumers first: what they drain may still be produced. */
+  async #close(): Promise<void> {
+    await Promise.all([...this.#consumers].map((consumer) => consumer.close()));
+    await this.#sending.close(this.#options.drainTimeoutMs);
+    await this.#client.close();
+  }
+
+  async #start<T extends GroupSubscription | PartitionReader>(consumer: T): Promise<T> {
+    if (this.#closed !== undefined) throw new MillraceError('BUS_UNAVAILABLE', 'The bus is closed');
+    this.#consumers.add(consumer);
+    await consumer.start();
+    return consumer;
+  }
+
+  async #checkTopics(topics: readonly string[]): Promise<void> {
+    if (topics.length === 0) throw new MillraceError('INVALID_CONFIG', 'A subscription without topics');
+    await Promise.all(topics.map((topic) => this.#catalog.awaitTopic(topic, () => this.#closed === undefined)));
+  }
+
+  #consumerContext(onClosed: () => void) {
+    const { sessionTimeoutMs, outOfRange = 'earliest' } = this.#options;
+    return {
+      client: this.#client,
+      logger: this.#logger,
+      sessionTimeoutMs,
+      staleMs: STALE_MS,
+      outOfRange,
+      onRestart: this.#countRestart,
+      onClosed,
+    };
+  }
+}

@@ -1,0 +1,165 @@
+import { type Admin, Kafka, type KafkaConfig, logLevel, type SASLOptions } from 'kafkajs';
+import type { TopicSpec, Watermarks } from '../../../ports/message-bus.ts';
+import type { Logger } from '../../../ports/telemetry.ts';
+import type { KafkaClient, PartitionBatch, SendOutcome, Session, SessionListener, SessionOptions } from '../client.ts';
+import { registerCodecs } from './compression.ts';
+import type { ClientOptions, SaslOptions } from '../options.ts';
+import { logCreator } from './logging.ts';
+import { adoptClient, applyPatches } from './patches.ts';
+import { KafkaJsSender } from './sender.ts';
+import { KafkaJsSession } from './session.ts';
+
+const CONNECT_TIMEOUT_MS = 3_000;
+const LEADERS_TIMEOUT_MS = 15_000;
+const LEADERS_POLL_MS = 20;
+const RETRY = { initialRetryTime: 50, multiplier: 2, factor: 0.2, maxRetryTime: 1_000, retries: 4 };
+
+/** kafkajs 2.2.4, patched, as the client of the bus. */
+export class KafkaJsClient implements KafkaClient {
+  readonly #config: KafkaConfig;
+  readonly #sender: KafkaJsSender;
+  #admin: Promise<Admin> | undefined;
+
+  constructor(options: ClientOptions, logger: Logger) {
+    applyPatches();
+    registerCodecs();
+    this.#config = toConfig(options, logger);
+    this.#sender = new KafkaJsSender(this.#newKafka(), options);
+  }
+
+  async connect(): Promise<void> {
+    await this.#withAdmin((admin) => admin.describeCluster());
+  }
+
+  async leaders(topics: readonly string[]): Promise<ReadonlyMap<string, readonly number[]>> {
+    const { topics: described } = await this.#withAdmin((admin) => admin.fetchTopicMetadata({ topics: [...topics] }));
+    const leaders = new Map<string, number[]>();
+    for (const { name, partitions } of described) {
+      if (partitions.length === 0) continue;
+      const byPartition = new Array<number>(partitions.length).fill(-1);
+      for (const { partitionId, leader } of partitions) byPartition[partitionId] = leader;
+      leaders.set(name, byPartition);
+    }
+    return leaders;
+  }
+
+  send(batches: readonly PartitionBatch[]): Promise<readonly SendOutcome[]> {
+    return this.#sender.send(batches);
+  }
+
+  resetSending(): Promise<void> {
+    return this.#sender.reset();
+  }
+
+  async openSession(options: SessionOptions, listener: SessionListener): Promise<Session> {
+    // A client of its own: members that share one also share kafkajs's cache of the group's offsets, and clear it for each other.
+    const session = new KafkaJsSession(this.#newKafka(), options, listener);
+    await session.open();
+    return session;
+  }
+
+  async createTopic({ name, partitions, replication, config }: TopicSpec): Promise<boolean> {
+    const configEntries = Object.entries(config).map(([key, value]) => ({ name: key, value }));
+    const topic = { topic: name, numPartitions: partitions, replicationFactor: replication, configEntries };
+    const isNew = await this.#withAdmin((admin) => admin.createTopics({ topics: [topic], waitForLeaders: false }));
+    await this.#awaitLeaders(name, partitions);
+    return isNew;
+  }
+
+  async growTopic(topic: string, partitions: number): Promise<void> {
+    await this.#withAdmin((admin) => admin.createPartitions({ topicPartitions: [{ topic, count: partitions }] }));
+    await this.#awaitLeaders(topic, partitions);
+  }
+
+  async deleteTopics(topics: readonly string[]): Promise<void> {
+    const existing = new Set(await this.listTopics());
+    const present = topics.filter((topic) => existing.has(topic));
+    if (present.length > 0) await this.#withAdmin((admin) => admin.deleteTopics({ topics: present }));
+  }
+
+  listTopics(): Promise<readonly string[]> {
+    return this.#withAdmin((admin) => admin.listTopics());
+  }
+
+  async watermarks(topic: string): Promise<readonly Watermarks[]> {
+    const offsets = await this.#withAdmin((admin) => admin.fetchTopicOffsets(topic));
+    return offsets
+      .map(({ partition, low, high }) => ({ partition, low: Number(low), high: Number(high) }))
+      .sort((a, b) => a.partition - b.partition);
+  }
+
+  async committed(group: string, topic: string): Promise<ReadonlyMap<number, number>> {
+    const topics = await this.#withAdmin((admin) => admin.fetchOffsets({ groupId: group, topics: [topic] }));
+    const partitions = topics.flatMap(({ partitions }) => partitions);
+    return new Map(partitions.sort((a, b) => a.partition - b.partition).map(({ partition, offset }) => [partition, Number(offset)]));
+  }
+
+  async close(): Promise<void> {
+    const admin = this.#admin;
+    this.#admin = undefined;
+    const closeAdmin = admin?.then(
+      (each) => each.disconnect(),
+      () => undefined,
+    );
+    await Promise.all([this.#sender.reset(), closeAdmin]);
+  }
+
+  #newKafka(): Kafka {
+    const kafka = new Kafka(this.#config);
+    adoptClient(kafka.logger());
+    return kafka;
+  }
+
+  /** A failed call throws the admin's connections away: kafkajs keeps using some that are long gone. */
+  async #withAdmin<T>(call: (admin: Admin) => Promise<T>): Promise<T> {
+    this.#admin ??= this.#connectAdmin();
+    const admin = this.#admin;
+    try {
+      return await call(await admin);
+    } catch (error) {
+      if (this.#admin === admin) {
+        this.#admin = undefined;
+        void admin.then((each) => each.disconnect()).catch(() => undefined);
+      }
+      throw error;
+    }
+  }
+
+  async #connectAdmin(): Promise<Admin> {
+    const admin = this.#newKafka().admin({ retry: RETRY });
+    await admin.connect();
+    return admin;
+  }
+
+  /** Brokers hear of a new topic one after the other. */
+  async #awaitLeaders(topic: string, partitions: number): Promise<void> {
+    const giveUpAt = performance.now() + LEADERS_TIMEOUT_MS;
+    for (;;) {
+      const leaders = (await this.leaders([topic])).get(topic) ?? [];
+      if (leaders.length >= partitions && leaders.every((leader) => leader >= 0)) return;
+      if (performance.now() > giveUpAt) return;
+      await new Promise((resolve) => setTimeout(resolve, LEADERS_POLL_MS));
+    }
+  }
+}
+
+function toConfig(options: ClientOptions, logger: Logger): KafkaConfig {
+  const { clientId, brokers, ssl, sasl, requestTimeoutMs } = options;
+  return {
+    clientId,
+    brokers: [...brokers],
+    connectionTimeout: CONNECT_TIMEOUT_MS,
+    requestTimeout: requestTimeoutMs,
+    retry: RETRY,
+    logLevel: logLevel.INFO,
+    logCreator: logCreator(logger.child({ component: 'kafkajs' })),
+    ...(ssl === undefined ? {} : { ssl }),
+    ...(sasl === undefined ? {} : { sasl: toSasl(sasl) }),
+  };
+}
+
+function toSasl(sasl: SaslOptions): SASLOptions {
+  if (sasl.mechanism !== 'oauthbearer') return sasl;
+  const { mechanism, token } = sasl;
+  return { mechanism, oauthBearerProvider: async () => ({ value: await token() }) };
+}

@@ -1,0 +1,96 @@
+import { createRequire } from 'node:module';
+
+/**
+ * The parts of kafkajs 2.2.4 that it does not export and that the patches touch: only what is used. The library has been frozen since 2023 and
+ * its version is pinned; the patches' test fails where one of these no longer looks like this.
+ */
+const require = createRequire(import.meta.url);
+
+export const KAFKAJS_VERSION = '2.2.4';
+
+export interface RequestQueue {
+  readonly pending: readonly unknown[];
+  scheduleCheckPendingRequests(): void;
+}
+
+export interface OffsetManager {
+  /** Under the generation in which the manager was made. */
+  commitOffsets(offsets: {
+    topics: readonly { topic: string; partitions: readonly { partition: number; offset: string }[] }[];
+  }): Promise<void>;
+}
+
+export interface ConsumerGroup {
+  readonly assigners: readonly object[];
+  readonly generationId: number;
+  readonly memberId: string;
+  readonly offsetManager: OffsetManager;
+  readonly subscriptionState: { active(): readonly { partitions: readonly number[] }[] };
+  /** True while a seek waits for the next fetch. */
+  hasSeekOffset(partition: { topic: string; partition: number }): boolean;
+  joinAndSync(): Promise<void>;
+  heartbeat(options: { interval: number }): Promise<void>;
+  recoverFromOffsetOutOfRange(error: { topic: string; partition: number }): Promise<void>;
+}
+
+export interface Broker {
+  /** The same object for all brokers of one client. */
+  readonly rootLogger: object;
+  metadata(topics?: readonly string[]): Promise<unknown>;
+}
+
+export interface ProduceResponse {
+  topics: { topicName: string; partitions: { partition: number; errorCode: number }[] }[];
+}
+
+export interface ResponseModule<T> {
+  parse(response: T): Promise<T>;
+}
+
+/** Any error of kafkajs: `type` names a protocol error. */
+export interface KafkaJsError extends Error {
+  readonly type?: string;
+  readonly retriable?: boolean;
+}
+
+type Prototype<T> = { prototype: T };
+
+/** A module inside kafkajs, loaded now; it is the one that kafkajs itself uses. */
+function load<T>(path: string): T {
+  return require(`kafkajs/src/${path}`) as T;
+}
+
+export function installedVersion(): string {
+  return (require('kafkajs/package.json') as { version: string }).version;
+}
+
+export const requestQueueClass = (): Prototype<RequestQueue> => load('network/requestQueue');
+export const consumerGroupClass = (): Prototype<ConsumerGroup> => load('consumer/consumerGroup');
+export const brokerClass = (): Prototype<Broker> => load('broker');
+export const metadataResponse = (version: number): ResponseModule<unknown> =>
+  load(`protocol/requests/metadata/v${version}/response`);
+export const produceResponse = (version: number): ResponseModule<ProduceResponse> =>
+  load(`protocol/requests/produce/v${version}/response`);
+export const METADATA_VERSIONS = [0, 1, 2, 3, 4, 5, 6] as const;
+/** Below 3 there are no record batches. */
+export const PRODUCE_VERSIONS = [3, 4, 5, 6, 7] as const;
+
+export const errorFromCode = (code: number): KafkaJsError =>
+  load<{ createErrorFromCode(code: number): KafkaJsError }>('protocol/error').createErrorFromCode(code);
+
+export const rebalanceError = (message: string): KafkaJsError => {
+  const { KafkaJSProtocolError } = load<{
+    KafkaJSProtocolError: new (error: { message: string; type: string; code: number; retriable: boolean }) => KafkaJsError;
+  }>('errors');
+  return new KafkaJSProtocolError({ message, type: 'REBALANCE_IN_PROGRESS', code: 27, retriable: false });
+};
+
+/** Puts `exports` in the place of a module's, for those that load it from now on. False where its user has loaded it already. */
+export function replaceModule(path: string, usedBy: string, exports: unknown): boolean {
+  const isUsed = require.cache[require.resolve(`kafkajs/src/${usedBy}`)] !== undefined;
+  load(path);
+  const module = require.cache[require.resolve(`kafkajs/src/${path}`)];
+  if (module === undefined) return false;
+  module.exports = exports;
+  return !isUsed;
+}

@@ -1,0 +1,164 @@
+import { crc32c } from '@node-rs/crc32';
+import { MillraceError } from '../../../core/errors.ts';
+import {
+  brokerClass,
+  type ConsumerGroup,
+  consumerGroupClass,
+  installedVersion,
+  KAFKAJS_VERSION,
+  type KafkaJsError,
+  METADATA_VERSIONS,
+  metadataResponse,
+  PRODUCE_VERSIONS,
+  produceResponse,
+  type ResponseModule,
+  rebalanceError,
+  replaceModule,
+  requestQueueClass,
+} from './internals.ts';
+
+/**
+ * What kafkajs 2.2.4 needs before it can carry millrace. Each patch says why. Patches that change what a caller sees apply only to the
+ * clients, brokers and groups that this adapter made: another user of kafkajs in the process notices nothing.
+ */
+
+/** What a group of ours does at the moments that kafkajs offers no event for. */
+export interface GroupHooks {
+  /** True where the member wants a new assignment: the next heartbeat then behaves as if the group were rebalancing. */
+  takesRejoin(): boolean;
+  /** Called instead of kafkajs's jump to an end of the log. */
+  onOutOfRange(partition: { topic: string; partition: number }): void;
+  /** The group object that joins, synchronously before its first request. */
+  onJoining(group: ConsumerGroup): void;
+}
+
+const groupHooks = new WeakMap<object, GroupHooks>();
+const ownLoggers = new WeakSet<object>();
+const responses = new WeakMap<object, unknown>();
+let applied = false;
+
+/** The hooks of the consumer that uses `assigner` as its first. */
+export function hookGroup(assigner: object, hooks: GroupHooks): void {
+  groupHooks.set(assigner, hooks);
+}
+
+/** Marks a client as ours by its root logger, which all its brokers share. */
+export function adoptClient(rootLogger: object): void {
+  ownLoggers.add(rootLogger);
+}
+
+/** What the broker really answered when kafkajs made an error of it: one bad partition fails the whole response. */
+export function responseOf<T>(error: unknown): T | undefined {
+  for (let each: unknown = error; each instanceof Error; each = each.cause) {
+    const response = responses.get(each);
+    if (response !== undefined) return response as T;
+  }
+  return undefined;
+}
+
+/** Applies all patches, once per process, before the first client is made. */
+export function applyPatches(): void {
+  if (applied) return;
+  const version = installedVersion();
+  if (version !== KAFKAJS_VERSION) {
+    throw new MillraceError('INVALID_CONFIG', 'This version of kafkajs is not known to work', {
+      value: version,
+      allowed: KAFKAJS_VERSION,
+      advice: 'Install that version, or use the client "platformatic".',
+    });
+  }
+  applied = true;
+  stopIdleTimers();
+  replaceChecksum();
+  keepResponses();
+  tolerateBadTopics();
+  openGroups();
+}
+
+/**
+ * Each response schedules a timer of 0 or 1 ms that looks for pending requests, which schedules the next one: some 870 timers a second on an
+ * idle connection, and on Node 24 a TimeoutNegativeWarning. With nothing pending there is nothing to look for; `push` schedules it again.
+ */
+function stopIdleTimers(): void {
+  const { prototype } = requestQueueClass();
+  const { scheduleCheckPendingRequests } = prototype;
+  prototype.scheduleCheckPendingRequests = function schedule() {
+    if (this.pending.length > 0) scheduleCheckPendingRequests.call(this);
+  };
+}
+
+/** The checksum of record batches is computed in JavaScript, at 380 MB/s: an eighth of the CPU of a relay of 32 KB records. */
+function replaceChecksum(): void {
+  replaceModule('protocol/recordBatch/crc32C', 'protocol/recordBatch/v0', (bytes: Uint8Array) => crc32c(bytes));
+}
+
+/** kafkajs throws the first error of a response and forgets what the other partitions were told. */
+function keepResponses(): void {
+  const modules: ResponseModule<unknown>[] = [
+    ...PRODUCE_VERSIONS.map((version) => produceResponse(version) as ResponseModule<unknown>),
+    ...METADATA_VERSIONS.map((version) => metadataResponse(version) as ResponseModule<unknown>),
+  ];
+  for (const module of modules) {
+    const { parse } = module;
+    module.parse = async (response) => {
+      try {
+        return await parse(response);
+      } catch (error) {
+        if (error instanceof Error && typeof response === 'object' && response !== null) responses.set(error, response);
+        throw error;
+      }
+    };
+  }
+}
+
+/** One topic that was deleted, or one partition without a leader, makes every refresh of the client's metadata fail, for all topics. */
+function tolerateBadTopics(): void {
+  const { prototype } = brokerClass();
+  const { metadata } = prototype;
+  prototype.metadata = async function tolerantMetadata(topics) {
+    try {
+      return await metadata.call(this, topics);
+    } catch (error) {
+      const response = ownLoggers.has(this.rootLogger) ? responseOf<object>(error) : undefined;
+      if (response === undefined) throw error;
+      return response;
+    }
+  };
+}
+
+/**
+ * kafkajs tells of a rebalance when it is over, has no way to ask for one, jumps to an end of the log (and commits -1 or -2) when an offset is
+ * out of range, and heartbeats to a coordinator that is gone until the retries are used up.
+ */
+function openGroups(): void {
+  const { prototype } = consumerGroupClass();
+  const { joinAndSync, heartbeat, recoverFromOffsetOutOfRange } = prototype;
+  prototype.joinAndSync = function join() {
+    hooksOf(this)?.onJoining(this);
+    return joinAndSync.call(this);
+  };
+  prototype.heartbeat = async function beat(options) {
+    const hooks = hooksOf(this);
+    if (hooks?.takesRejoin()) throw rebalanceError('The member asks for a new assignment');
+    try {
+      await heartbeat.call(this, options);
+    } catch (error) {
+      if (hooks === undefined || !isConnectionError(error)) throw error;
+      throw rebalanceError('The coordinator is gone, looking for the next one');
+    }
+  };
+  prototype.recoverFromOffsetOutOfRange = async function recover(error) {
+    const hooks = hooksOf(this);
+    if (hooks === undefined) await recoverFromOffsetOutOfRange.call(this, error);
+    else hooks.onOutOfRange({ topic: error.topic, partition: error.partition });
+  };
+}
+
+function hooksOf(group: ConsumerGroup): GroupHooks | undefined {
+  const [assigner] = group.assigners;
+  return assigner === undefined ? undefined : groupHooks.get(assigner);
+}
+
+function isConnectionError(error: unknown): error is KafkaJsError {
+  return error instanceof Error && /^KafkaJSConnection(Closed)?Error$/.test(error.name);
+}

@@ -1,0 +1,20 @@
+import type { BusAdmin, TopicSpec, Watermarks } from '../../ports/message-bus.ts';
+import type { Broker } from './broker.ts';
+
+/** Runs an action at the broker, once it can be reached. */
+export type Request = <T>(action: () => T) => Promise<T>;
+
+export function brokerAdmin(broker: Broker, request: Request): BusAdmin {
+  return {
+    createTopics: (specs: readonly TopicSpec[]) =>
+      request(() => specs.filter((spec) => broker.createTopic(spec)).map((spec) => spec.name)),
+    growTopic: (topic: string, partitions: number) => request(() => broker.growTopic(topic, partitions)),
+    deleteTopics: (topics: readonly string[]) =>
+      request(() => {
+        for (const topic of topics) broker.deleteTopic(topic);
+      }),
+    listTopics: () => request(() => broker.topicNames()),
+    watermarks: (topic: string): Promise<readonly Watermarks[]> => request(() => broker.watermarks(topic)),
+    committed: (group: string, topic: string) => request(() => broker.committed(group, topic)),
+  };
+}

@@ -1,0 +1,244 @@
+import { MillraceError } from '../../core/errors.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { ControlStore, Lease, PointerWrite, PolicyPointer } from '../../ports/control-store.ts';
+
+/** The control store in this process: what embedded runs, simulations and tests share. */
+export interface MemoryControlServer {
+  connect(): ControlStore;
+  /** From now on every call is refused with STORE_UNAVAILABLE, and hints are lost. */
+  stop(): void;
+  /** Answers again, with what it held; every watcher is hinted, as after a reconnection. */
+  start(): void;
+  /** Forgets everything, as a store that was flushed or came back without its disk. */
+  empty(): void;
+  /** Hints get lost while `losing` is true, as pub/sub messages do. */
+  loseHints(losing: boolean): void;
+  /** Remembers what is stored now; the answer puts that back, as a store restored from an old snapshot. */
+  backup(): () => void;
+}
+
+/** One client of a store of its own. */
+export function memoryControlStore(clock: Clock): ControlStore {
+  return memoryControlServer({ clock }).connect();
+}
+
+/** Every answer comes at a later turn of the clock, and leases and reports expire by it. */
+export function memoryControlServer({ clock }: { clock: Clock }): MemoryControlServer {
+  const server = new Server(clock);
+  return {
+    connect: () => new Client(server),
+    stop: () => server.stop(),
+    start: () => server.start(),
+    empty: () => server.restore(NOTHING),
+    loseHints: (losing) => server.loseHints(losing),
+    backup: () => {
+      const state = server.backup();
+      return () => server.restore(state);
+    },
+  };
+}
+
+interface Expiring {
+  value: string;
+  untilMs: number;
+}
+
+interface State {
+  pointers: ReadonlyMap<string, PolicyPointer>;
+  documents: ReadonlyMap<string, Uint8Array>;
+  leases: ReadonlyMap<string, Expiring>;
+  reports: ReadonlyMap<string, ReadonlyMap<string, Expiring>>;
+}
+
+const NOTHING: State = { pointers: new Map(), documents: new Map(), leases: new Map(), reports: new Map() };
+
+class Server {
+  readonly clock: Clock;
+  readonly watchers = new Map<() => void, string>();
+  #running = true;
+  #losingHints = false;
+  #pointers = new Map<string, PolicyPointer>();
+  #documents = new Map<string, Uint8Array>();
+  #leases = new Map<string, Expiring>();
+  #reports = new Map<string, Map<string, Expiring>>();
+
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
+
+  get running(): boolean {
+    return this.#running;
+  }
+
+  stop(): void {
+    this.#running = false;
+  }
+
+  start(): void {
+    this.#running = true;
+    for (const onHint of this.watchers.keys()) this.hintSoon(onHint);
+  }
+
+  loseHints(losing: boolean): void {
+    this.#losingHints = losing;
+  }
+
+  backup(): State {
+    return {
+      pointers: new Map(this.#pointers),
+      documents: new Map(this.#documents),
+      leases: new Map(this.#leases),
+      reports: new Map([...this.#reports].map(([scope, reports]) => [scope, new Map(reports)])),
+    };
+  }
+
+  restore(state: State): void {
+    this.#pointers = new Map(state.pointers);
+    this.#documents = new Map(state.documents);
+    this.#leases = new Map(state.leases);
+    this.#reports = new Map([...state.reports].map(([scope, reports]) => [scope, new Map(reports)]));
+  }
+
+  /** Hints a watcher at the clock's next turn, unless it is gone by then or the store cannot be reached. */
+  hintSoon(onHint: () => void): void {
+    this.clock.after(0, () => {
+      if (this.#running && this.watchers.has(onHint)) onHint();
+    });
+  }
+
+  readPointer(scope: string): PolicyPointer | undefined {
+    return structuredClone(this.#pointers.get(scope));
+  }
+
+  writePointer(scope: string, pointer: PolicyPointer): PointerWrite {
+    const current = this.#pointers.get(scope);
+    if (current !== undefined && (pointer.epoch <= current.epoch || pointer.term < current.term)) {
+      return { status: 'stale', current: structuredClone(current) };
+    }
+    this.#pointers.set(scope, structuredClone(pointer));
+    if (!this.#losingHints) {
+      for (const [onHint, watched] of this.watchers) if (watched === scope) this.hintSoon(onHint);
+    }
+    return { status: 'applied' };
+  }
+
+  putDocument(digest: string, bytes: Uint8Array): void {
+    if (!this.#documents.has(digest)) this.#documents.set(digest, Uint8Array.from(bytes));
+  }
+
+  readDocument(digest: string): Uint8Array | undefined {
+    const bytes = this.#documents.get(digest);
+    return bytes === undefined ? undefined : Uint8Array.from(bytes);
+  }
+
+  /** Takes or renews a lease, unless another holder has it. */
+  hold(name: string, holder: string, ttlMs: number): boolean {
+    const held = this.#leases.get(name);
+    if (held !== undefined && held.value !== holder && !this.#isOver(held)) return false;
+    this.#leases.set(name, this.#expiring(holder, ttlMs));
+    return true;
+  }
+
+  release(name: string, holder: string): void {
+    if (this.#leases.get(name)?.value === holder) this.#leases.delete(name);
+  }
+
+  report(scope: string, member: string, text: string, ttlMs: number): void {
+    const reports = this.#reports.get(scope) ?? new Map<string, Expiring>();
+    reports.set(member, this.#expiring(text, ttlMs));
+    this.#reports.set(scope, reports);
+  }
+
+  readReports(scope: string): Map<string, string> {
+    const reports = this.#reports.get(scope) ?? new Map<string, Expiring>();
+    for (const [member, report] of reports) if (this.#isOver(report)) reports.delete(member);
+    return new Map([...reports].map(([member, { value }]) => [member, value]));
+  }
+
+  #expiring(value: string, ttlMs: number): Expiring {
+    return { value, untilMs: this.clock.monotonicMs() + ttlMs };
+  }
+
+  #isOver({ untilMs }: Expiring): boolean {
+    return untilMs <= this.clock.monotonicMs();
+  }
+}
+
+class Client implements ControlStore {
+  readonly #server: Server;
+  readonly #hints = new Set<() => void>();
+  #closed = false;
+
+  constructor(server: Server) {
+    this.#server = server;
+  }
+
+  readPointer(scope: string): Promise<PolicyPointer | undefined> {
+    return this.#call(() => this.#server.readPointer(scope));
+  }
+
+  writePointer(scope: string, pointer: PolicyPointer): Promise<PointerWrite> {
+    return this.#call(() => this.#server.writePointer(scope, pointer));
+  }
+
+  putDocument(digest: string, bytes: Uint8Array): Promise<void> {
+    return this.#call(() => this.#server.putDocument(digest, bytes));
+  }
+
+  readDocument(digest: string): Promise<Uint8Array | undefined> {
+    return this.#call(() => this.#server.readDocument(digest));
+  }
+
+  watch(scope: string, onHint: () => void): Promise<() => Promise<void>> {
+    return this.#call(() => {
+      // Its own function per watch, so that one callback may watch twice.
+      const hint = (): void => onHint();
+      this.#server.watchers.set(hint, scope);
+      this.#hints.add(hint);
+      this.#server.hintSoon(hint);
+      return async () => this.#unwatch(hint);
+    });
+  }
+
+  async acquireLease(name: string, holder: string, ttlMs: number): Promise<Lease | undefined> {
+    const held = await this.#call(() => this.#server.hold(name, holder, ttlMs));
+    if (!held) return undefined;
+    let released = false;
+    return {
+      name,
+      holder,
+      renew: () => this.#call(() => !released && this.#server.hold(name, holder, ttlMs)),
+      release: () => {
+        released = true;
+        return this.#call(() => this.#server.release(name, holder));
+      },
+    };
+  }
+
+  report(scope: string, member: string, text: string, ttlMs: number): Promise<void> {
+    return this.#call(() => this.#server.report(scope, member, text, ttlMs));
+  }
+
+  readReports(scope: string): Promise<ReadonlyMap<string, string>> {
+    return this.#call(() => this.#server.readReports(scope));
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const hint of this.#hints) this.#unwatch(hint);
+  }
+
+  #unwatch(hint: () => void): void {
+    this.#server.watchers.delete(hint);
+    this.#hints.delete(hint);
+  }
+
+  #call<T>(action: () => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#server.clock.after(0, () => {
+        if (this.#server.running && !this.#closed) resolve(action());
+        else reject(new MillraceError('STORE_UNAVAILABLE', 'The control store does not answer'));
+      });
+    });
+  }
+}

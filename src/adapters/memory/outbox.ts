@@ -1,0 +1,82 @@
+import { MillraceError } from '../../core/errors.ts';
+import type { OutboundRecord } from '../../ports/message-bus.ts';
+import type { Link } from './link.ts';
+
+/** Stores a record, or throws what its sender is to be told. `false` while the topic takes none for a passing reason. */
+export type Append = (record: OutboundRecord) => boolean;
+
+interface Sending {
+  readonly record: OutboundRecord;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Records on their way to the broker: what gathers during a turn of the link is stored together in the next. */
+export class Outbox {
+  readonly #link: Link;
+  readonly #append: Append;
+  #sending: Sending[] = [];
+  #flushScheduled = false;
+  #whenEmpty: (() => void)[] = [];
+
+  constructor(link: Link, append: Append) {
+    this.#link = link;
+    this.#append = append;
+  }
+
+  send(record: OutboundRecord): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#sending.push({ record, resolve, reject });
+      this.flushSoon();
+    });
+  }
+
+  flushSoon(): void {
+    if (this.#flushScheduled || this.#sending.length === 0) return;
+    this.#flushScheduled = true;
+    this.#link.call(() => this.#flush());
+  }
+
+  /** Resolves once nothing is on its way. */
+  empty(): Promise<void> {
+    if (this.#sending.length === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#whenEmpty.push(resolve);
+    });
+  }
+
+  /** Gives up what is still on its way. */
+  abandon(): void {
+    const sending = this.#sending;
+    this.#sending = [];
+    for (const { record, reject } of sending) {
+      reject(
+        new MillraceError('BUS_UNAVAILABLE', 'The bus was closed before the record was stored', {
+          value: record.topic,
+        }),
+      );
+    }
+  }
+
+  #flush(): void {
+    this.#flushScheduled = false;
+    const sending = this.#sending;
+    this.#sending = [];
+    const waiting = sending.filter((each) => !this.#store(each));
+    // Whoever is told now may send again: that comes after what waits, as it was called later.
+    this.#sending = [...waiting, ...this.#sending];
+    if (this.#sending.length > 0) return;
+    for (const resolve of this.#whenEmpty.splice(0)) resolve();
+  }
+
+  /** @returns whether the sender has its answer. */
+  #store({ record, resolve, reject }: Sending): boolean {
+    try {
+      if (!this.#append(record)) return false;
+      resolve();
+    } catch (error) {
+      reject(error);
+    }
+    return true;
+  }
+}

@@ -1,0 +1,129 @@
+import { type DestinationStream, pino, stdSerializers, stdTimeFunctions } from 'pino';
+import {
+  collectDefaultMetrics,
+  type MetricConfiguration,
+  Counter as PromCounter,
+  Gauge as PromGauge,
+  Histogram as PromHistogram,
+  Registry,
+} from 'prom-client';
+import { MillraceError } from '../../core/errors.ts';
+import type {
+  Counter,
+  Gauge,
+  Histogram,
+  Logger,
+  MetricDefinition,
+  Telemetry,
+} from '../../ports/telemetry.ts';
+
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export interface PrometheusTelemetryOptions {
+  /** `service` of every log line. */
+  service: string;
+  level: LogLevel;
+  /** Where log lines go, one JSON object each; standard output by default. */
+  destination?: DestinationStream;
+}
+
+export interface PrometheusTelemetry extends Telemetry {
+  /** Every metric, with those of the process, in Prometheus's text format. */
+  metricsText(): Promise<string>;
+  /** `Content-Type` of that text. */
+  readonly metricsContentType: string;
+}
+
+/** Logs as JSON lines by pino, metrics by prom-client in a registry of their own: nothing is global. */
+export function prometheusTelemetry(options: PrometheusTelemetryOptions): PrometheusTelemetry {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const instruments = new Instruments(registry);
+  return {
+    logger: createLogger(options),
+    counter: (definition) => instruments.counter(definition),
+    gauge: (definition) => instruments.gauge(definition),
+    histogram: (definition) => instruments.histogram(definition),
+    metricsText: () => registry.metrics(),
+    metricsContentType: registry.contentType,
+  };
+}
+
+function createLogger(options: PrometheusTelemetryOptions): Logger {
+  return pino(
+    {
+      level: options.level,
+      base: { service: options.service },
+      timestamp: stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      serializers: { error: stdSerializers.errWithCause },
+    },
+    options.destination ?? pino.destination(1),
+  );
+}
+
+class Instruments {
+  readonly #registry: Registry;
+  readonly #counters = new Map<string, Counter>();
+  readonly #gauges = new Map<string, Gauge>();
+  readonly #histograms = new Map<string, Histogram>();
+
+  constructor(registry: Registry) {
+    this.#registry = registry;
+  }
+
+  counter(definition: MetricDefinition): Counter {
+    return once(this.#counters, definition.name, () => {
+      const metric = new PromCounter(this.#configuration(definition));
+      return {
+        add: (amount, labels) => (labels === undefined ? metric.inc(amount) : metric.inc(labels, amount)),
+      };
+    });
+  }
+
+  gauge(definition: MetricDefinition): Gauge {
+    return once(this.#gauges, definition.name, () => {
+      const metric = new PromGauge(this.#configuration(definition));
+      return {
+        set: (value, labels) => (labels === undefined ? metric.set(value) : metric.set(labels, value)),
+      };
+    });
+  }
+
+  histogram(definition: MetricDefinition & { buckets: readonly number[] }): Histogram {
+    return once(this.#histograms, definition.name, () => {
+      const metric = new PromHistogram({
+        ...this.#configuration(definition),
+        buckets: [...definition.buckets],
+      });
+      return {
+        observe: (value, labels) =>
+          labels === undefined ? metric.observe(value) : metric.observe(labels, value),
+      };
+    });
+  }
+
+  #configuration(definition: MetricDefinition): MetricConfiguration<string> {
+    if (this.#registry.getSingleMetric(definition.name) !== undefined) {
+      throw new MillraceError('INVALID_CONFIG', 'A metric of this name is already defined as another kind', {
+        value: definition.name,
+        advice: 'Give it a name of its own.',
+      });
+    }
+    return {
+      name: definition.name,
+      help: definition.help,
+      labelNames: definition.labels ?? [],
+      registers: [this.#registry],
+    };
+  }
+}
+
+function once<T>(instruments: Map<string, T>, name: string, create: () => T): T {
+  const known = instruments.get(name);
+  if (known !== undefined) return known;
+  const created = create();
+  instruments.set(name, created);
+  return created;
+}

@@ -1,0 +1,40 @@
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { z } from 'zod';
+
+const stateSchema = z.object({
+  environment: z.record(z.string(), z.string()),
+  processes: z.array(z.object({ name: z.string(), pid: z.int().positive(), commandLine: z.string().min(1) })),
+  dir: z.string().optional(),
+  project: z.string().optional(),
+});
+
+/** What `stack up` started, for the commands that come after it. */
+export type StackState = z.infer<typeof stateSchema>;
+
+/** undefined where nothing is up. A file that cannot be read as a state counts as none: nothing can be ended by it safely. */
+export async function readStackState(file: string): Promise<StackState | undefined> {
+  const text = await readFile(file, 'utf8').catch(() => '');
+  if (text === '') return undefined;
+  const parsed = stateSchema.safeParse(parseJson(text));
+  return parsed.success ? parsed.data : undefined;
+}
+
+export async function writeStackState(file: string, state: StackState): Promise<void> {
+  await mkdir(dirname(file), { recursive: true });
+  const partial = `${file}.${process.pid}`;
+  await writeFile(partial, `${JSON.stringify(state, undefined, 2)}\n`, { mode: 0o600 });
+  await rename(partial, file);
+}
+
+export async function removeStackState(file: string): Promise<void> {
+  await rm(file, { force: true });
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,22 @@
+import type { Codecs } from '../contracts/codec.ts';
+import type { TopicNames } from '../contracts/topics.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { MessageBus } from '../ports/message-bus.ts';
+
+/** What a client needs to talk to millrace, however it gets there. */
+export interface Connection {
+  bus: MessageBus;
+  /** Ready to encode requests, commands and outcomes, and to decode results. */
+  codecs: Codecs;
+  topics: TopicNames;
+  clock: Clock;
+  /** A fresh random text, for request and command ids. */
+  newId(): string;
+  /** Closes what this connection opened. */
+  close(): Promise<void>;
+}
+
+/** A way to millrace: Kafka, or the in-process bus of the embedded run. The calls of the client are the same on both. */
+export interface Transport {
+  open(): Promise<Connection>;
+}

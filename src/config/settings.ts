@@ -1,0 +1,159 @@
+import { z } from 'zod';
+
+/** Every setting of every process, with its default and its bounds. The environment variable of each is in environment.ts. */
+
+const durationMs = z.number().int().min(1).max(3_600_000);
+const count = z.number().int().min(1).max(1_000_000);
+
+const kafka = z.strictObject({
+  client: z.enum(['kafkajs', 'platformatic']).default('kafkajs').describe('Kafka client library.'),
+  brokers: z
+    .array(z.string().regex(/^[^\s:]+:\d{1,5}$/, 'host:port'))
+    .default([])
+    .describe('Brokers to start from, host:port.'),
+  tls: z.boolean().default(false).describe("TLS to the brokers, with the system's certificate authorities."),
+  saslMechanism: z
+    .enum(['none', 'plain', 'scram-sha-256', 'scram-sha-512'])
+    .default('none')
+    .describe('SASL mechanism.'),
+  saslUsername: z.string().default('').describe('SASL user.'),
+  saslPassword: z.string().default('').describe('SASL password.'),
+  replication: z
+    .number()
+    .int()
+    .min(1)
+    .max(9)
+    .default(1)
+    .describe('Replication factor of topics that `topics apply` creates; 3 on a real cluster.'),
+  partitions: z
+    .number()
+    .int()
+    .min(1)
+    .max(10_000)
+    .default(12)
+    .describe('Partitions of ingress, features, acks and results; 48 on a real cluster.'),
+  sessionTimeoutMs: durationMs
+    .default(6_000)
+    .describe('How soon the partitions of a dead process go to another.'),
+  drainTimeoutMs: durationMs
+    .default(5_000)
+    .describe('How long a partition that is taken away may finish its work.'),
+});
+
+const http = z.strictObject({
+  host: z.string().default('127.0.0.1').describe('Address of health and metrics.'),
+  port: z
+    .number()
+    .int()
+    .min(0)
+    .max(65_535)
+    .default(0)
+    .describe('Port of health and metrics; 0 takes a free one.'),
+});
+
+const limits = z.strictObject({
+  requestBytesMax: count.default(1_048_576).describe('Largest request record, bytes.'),
+  contextKeys: z
+    .array(z.string())
+    .default(['surface', 'device', 'country', 'tier'])
+    .describe('Context keys that are kept for policies.'),
+});
+
+const router = z.strictObject({
+  name: z.string().default('').describe('Name of the router; made up where empty.'),
+  creditsMax: count.default(512).describe('Most dispatches outstanding per slot.'),
+  statusStaleMs: durationMs
+    .default(1_000)
+    .describe('A worker without a heartbeat for so long gets no new work.'),
+  giveUpGraceMs: durationMs
+    .default(1_000)
+    .describe('Dispatches are given up so long after their budget ran out.'),
+});
+
+const worker = z.strictObject({
+  name: z.string().default('').describe('Name of the worker; made up where empty.'),
+  pool: z
+    .string()
+    .default('cpu')
+    .describe('Pool that it belongs to; the fleet says which accelerator class and capacity class that is.'),
+  slots: z
+    .array(z.number().int().min(0).max(9_999))
+    .default([0])
+    .describe("Partitions of the pool's dispatch topic that it owns."),
+  backend: z
+    .enum(['onnx-cpu', 'simulated', 'immediate'])
+    .default('onnx-cpu')
+    .describe(
+      'How it computes. simulated: the real model behind timed service; immediate: constant scores at once, for pipeline benchmarks.',
+    ),
+  batchRequestsMax: count.default(16).describe('Most requests in a batch.'),
+  batchCandidatesMax: count.default(4_096).describe('Most candidates in a batch.'),
+  batchesInFlightMax: z
+    .number()
+    .int()
+    .min(1)
+    .max(8)
+    .default(2)
+    .describe('Batches on the accelerator at once; 2 overlaps packing with computing.'),
+  intraOpThreads: z.number().int().min(1).max(64).default(1).describe('Threads of one model run.'),
+  heartbeatMs: durationMs.default(200).describe('Period of pool status.'),
+  ackCoalesceMs: z
+    .number()
+    .int()
+    .min(0)
+    .max(100)
+    .default(2)
+    .describe('Acknowledgements to a router are gathered at most so long.'),
+});
+
+const controller = z.strictObject({
+  acceptUnsigned: z.boolean().default(false).describe('Accept control commands without a signature.'),
+  reconcileMs: durationMs.default(2_000).describe('How often the store is compared with the log.'),
+});
+
+export const SettingsSchema = z.strictObject({
+  prefix: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9._-]{0,63}$/)
+    .default('millrace')
+    .describe('First part of all topic and group names.'),
+  topology: z
+    .enum(['split', 'fused'])
+    .default('split')
+    .describe('split: extractor and router are processes of their own; fused: the router process does both.'),
+  logLevel: z
+    .enum(['debug', 'info', 'warn', 'error', 'silent'])
+    .default('info')
+    .describe('Lowest level that is logged.'),
+  registryUrl: z.string().default('').describe('Confluent-compatible schema registry.'),
+  redisUrl: z.string().default('').describe('Redis of the control store.'),
+  models: z.string().default('').describe('Model repository; the packaged one where empty.'),
+  policy: z
+    .string()
+    .default('')
+    .describe('Policy that is in force until the store names another; the packaged starter where empty.'),
+  fleet: z
+    .string()
+    .default('')
+    .describe('Fleet file: accelerator classes and their pools; the packaged one where empty.'),
+  slotsPerPool: z.number().int().min(1).max(10_000).default(4).describe('Partitions of each dispatch topic.'),
+  tenants: z
+    .array(z.string().regex(/^[a-z0-9-]{1,32}$/))
+    .default([])
+    .describe('Tenants with an ingress topic of their own.'),
+  unacknowledgedMax: count.default(1_000).describe('Records of one partition in work at once.'),
+  deadLetterPayload: z
+    .enum(['full', 'hash'])
+    .default('full')
+    .describe('What a dead letter carries: the original bytes, or their hash.'),
+  tries: z.number().int().min(1).max(100).default(3).describe('Tries before a record is poison.'),
+  windowMs: durationMs.default(1_000).describe('Length of a window of metrics.'),
+  kafka: kafka.prefault({}),
+  http: http.prefault({}),
+  limits: limits.prefault({}),
+  router: router.prefault({}),
+  worker: worker.prefault({}),
+  controller: controller.prefault({}),
+});
+
+export type Settings = z.infer<typeof SettingsSchema>;

@@ -1,0 +1,151 @@
+import type avro from 'avsc';
+import { MillraceError } from '../core/errors.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { SchemaRegistry } from '../ports/schema-registry.ts';
+import { parseType } from './avro-type.ts';
+import { compileWalker, type Walker } from './bounded.ts';
+import type { DecodeLimits } from './limits.ts';
+
+/** How records of one writer's schema become values of one reader's type. */
+export interface Reading {
+  readonly walk: Walker;
+  /** Absent where the two schemas say the same: then the reader's type reads the bytes itself. */
+  readonly resolver: ReturnType<avro.Type['createResolver']> | undefined;
+}
+
+/** Why no record of a writer's schema can be read. */
+export interface Unusable {
+  readonly unusable: string;
+}
+
+interface Writer {
+  readonly type: avro.Type;
+  readonly walk: Walker;
+  readonly readings: Map<avro.Type, Reading | Unusable>;
+}
+
+export type Learned = 'learned' | 'no-such-schema';
+
+/** How long "no such schema" is believed; a writer may register its schema after its first record was seen. */
+export const NO_SUCH_SCHEMA_MS = 30_000;
+/** Other writers' schemas kept, and missing ids remembered; a hostile producer can name any number of them. */
+const WRITERS_MAX = 1_024;
+
+/**
+ * Writers' schemas by registry id, compiled once. Looking up is single-flight per id; a missing id is remembered for a while,
+ * a registry that does not answer never is.
+ */
+export class WriterSchemas {
+  readonly #registry: SchemaRegistry;
+  readonly #clock: Clock;
+  readonly #limits: DecodeLimits;
+  readonly #own = new Map<number, Writer>();
+  readonly #others = new Map<number, Writer | Unusable>();
+  /** Id → when it may be asked for again, monotonic ms. */
+  readonly #missing = new Map<number, number>();
+  readonly #lookUps = new Map<number, Promise<Learned>>();
+
+  constructor(registry: SchemaRegistry, clock: Clock, limits: DecodeLimits) {
+    this.#registry = registry;
+    this.#clock = clock;
+    this.#limits = limits;
+  }
+
+  /** `id` is a schema of our own: records that carry it are read without a resolver. */
+  adopt(id: number, type: avro.Type): void {
+    this.#own.set(id, this.#writer(type));
+    this.#missing.delete(id);
+  }
+
+  /** How `reader` reads records of the schema `id`. */
+  reading(id: number, reader: avro.Type): Reading | Unusable | 'unknown' | 'no-such-schema' {
+    const writer = this.#own.get(id) ?? this.#others.get(id);
+    if (writer === undefined) return this.#isMissing(id) ? 'no-such-schema' : 'unknown';
+    if ('unusable' in writer) return writer;
+    const known = writer.readings.get(reader);
+    if (known !== undefined) return known;
+    const made = resolve(writer, reader);
+    writer.readings.set(reader, made);
+    return made;
+  }
+
+  /** @throws MillraceError REGISTRY_UNAVAILABLE: ask again later. */
+  learn(id: number): Promise<Learned> {
+    if (this.#own.has(id) || this.#others.has(id)) return Promise.resolve('learned');
+    if (this.#isMissing(id)) return Promise.resolve('no-such-schema');
+    const pending = this.#lookUps.get(id);
+    if (pending !== undefined) return pending;
+    const lookUp = this.#lookUp(id).finally(() => this.#lookUps.delete(id));
+    this.#lookUps.set(id, lookUp);
+    return lookUp;
+  }
+
+  async #lookUp(id: number): Promise<Learned> {
+    const schema = await this.#fetch(id);
+    if (schema === undefined) {
+      remember(this.#missing, id, this.#clock.monotonicMs() + NO_SUCH_SCHEMA_MS);
+      return 'no-such-schema';
+    }
+    remember(this.#others, id, typeof schema === 'string' ? this.#compile(schema) : schema);
+    return 'learned';
+  }
+
+  async #fetch(id: number): Promise<string | Unusable | undefined> {
+    try {
+      return await this.#registry.schemaById(id);
+    } catch (error) {
+      // the registry answered, with something that is no Avro schema: asking again does not change that
+      if (error instanceof MillraceError && error.code === 'UNKNOWN_SCHEMA')
+        return { unusable: error.message };
+      throw error;
+    }
+  }
+
+  #compile(schema: string): Writer | Unusable {
+    try {
+      return this.#writer(parseType(schema));
+    } catch (error) {
+      return { unusable: `its schema cannot be used: ${messageOf(error)}` };
+    }
+  }
+
+  #writer(type: avro.Type): Writer {
+    return { type, walk: compileWalker(type, this.#limits), readings: new Map() };
+  }
+
+  #isMissing(id: number): boolean {
+    const untilMs = this.#missing.get(id);
+    if (untilMs === undefined) return false;
+    if (this.#clock.monotonicMs() < untilMs) return true;
+    this.#missing.delete(id);
+    return false;
+  }
+}
+
+function resolve({ type, walk }: Writer, reader: avro.Type): Reading | Unusable {
+  // the same canonical form is the same bytes: a stock client's copy without docs reads as fast as our own
+  if (type === reader || type.equals(reader)) return { walk, resolver: undefined };
+  try {
+    return { walk, resolver: reader.createResolver(type, { ignoreNamespaces: true }) };
+  } catch (error) {
+    return { unusable: `its schema does not resolve to ${reader.name ?? 'ours'}: ${messageOf(error)}` };
+  }
+}
+
+/** Adds to a map that keeps at most WRITERS_MAX entries and forgets the oldest. */
+function remember<V>(map: Map<number, V>, key: number, value: V): void {
+  map.set(key, value);
+  if (map.size <= WRITERS_MAX) return;
+  for (const oldest of map.keys()) {
+    map.delete(oldest);
+    return;
+  }
+}
+
+const MESSAGE_LENGTH_MAX = 300;
+
+/** What a library says about a schema can quote all of it. */
+export function messageOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return message.length <= MESSAGE_LENGTH_MAX ? message : `${message.slice(0, MESSAGE_LENGTH_MAX - 1)}…`;
+}

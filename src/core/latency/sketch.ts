@@ -1,0 +1,36 @@
+import { DDSketch } from '@datadog/sketches-js';
+
+/**
+ * Quantiles within 1 % relative error that merge without loss (DDSketch: Masson, Rim, Lee, VLDB 2019).
+ * Values are milliseconds ≥ 0; the wire form is DDSketch's protobuf, which its libraries in other languages read.
+ */
+export class LatencySketch {
+  #sketch = new DDSketch({ relativeAccuracy: 0.01 });
+
+  add(ms: number): void {
+    this.#sketch.accept(ms < 0 ? 0 : ms);
+  }
+
+  get count(): number {
+    return this.#sketch.count;
+  }
+
+  /** The q-quantile in ms; 0 for an empty sketch. */
+  quantileMs(q: number): number {
+    return this.#sketch.count === 0 ? 0 : this.#sketch.getValueAtQuantile(q);
+  }
+
+  merge(other: LatencySketch): void {
+    if (other.count > 0) this.#sketch.merge(other.#sketch);
+  }
+
+  toBytes(): Buffer {
+    return this.#sketch.count === 0 ? Buffer.alloc(0) : Buffer.from(this.#sketch.toProto());
+  }
+
+  static fromBytes(bytes: Uint8Array): LatencySketch {
+    const sketch = new LatencySketch();
+    if (bytes.byteLength > 0) sketch.#sketch = DDSketch.fromProto(bytes);
+    return sketch;
+  }
+}

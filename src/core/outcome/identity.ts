@@ -1,0 +1,11 @@
+/** A request is named by where it lies on its ingress topic. */
+export interface RequestIdentity {
+  readonly topic: string;
+  readonly partition: number;
+  readonly offset: number;
+}
+
+/** The identity as one text: `topic/partition/offset`. Topic names hold no slash, so no two identities share one. */
+export function identityKey(identity: RequestIdentity): string {
+  return `${identity.topic}/${identity.partition}/${identity.offset}`;
+}

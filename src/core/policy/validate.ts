@@ -1,0 +1,174 @@
+import { type CompiledPolicy, compilePolicy } from './compile.ts';
+import { type LeafBranch, leafBranches, type PolicyDocument, type SignalType } from './document.ts';
+import { explainDecision, formatExplanation, leafAt, toSignalVector } from './explain.ts';
+import { type Fleet, REFERENCE_FLEET } from './fleet.ts';
+import { didYouMean, nearestName } from './nearest.ts';
+import type { PolicyProblem } from './problem.ts';
+import { findUnreachable } from './reach.ts';
+
+/** What the extractor computes: each signal with its type and what it costs per request, by its microbenchmark. */
+export type SignalTable = ReadonlyMap<string, { readonly type: SignalType; readonly costMs: number }>;
+
+/** What a signal may cost per request (the published figure for a new signal). */
+export const SIGNAL_COST_MS_MAX = 0.1;
+
+/**
+ * What is wrong with a policy that parses: targets that the fleet lacks, branches that nothing reaches, signals of the wrong
+ * type or too dear, golden tests that fail. Errors refuse the policy; warnings don't.
+ *
+ * @param signalTable the signals that the extractor computes; without it neither cost nor type is checked
+ */
+export function validatePolicy(
+  document: PolicyDocument,
+  fleet: Fleet = REFERENCE_FLEET,
+  signalTable?: SignalTable,
+): PolicyProblem[] {
+  const found = new Findings(document);
+  for (const leaf of leafBranches(document.tree)) checkTarget(found, leaf, fleet);
+  checkReachability(found, document);
+  checkSignals(found, document, signalTable);
+  if (!found.problems.some((problem) => problem.severity === 'error')) {
+    runGoldenTests(found, compilePolicy(document, { fleet }));
+  }
+  return found.problems;
+}
+
+class Findings {
+  readonly problems: PolicyProblem[] = [];
+  readonly #document: PolicyDocument;
+
+  constructor(document: PolicyDocument) {
+    this.#document = document;
+  }
+
+  add(
+    severity: PolicyProblem['severity'],
+    path: string,
+    what: string,
+    detail: { value?: unknown; allowed?: string; advice?: string } = {},
+  ): void {
+    this.problems.push({ severity, path, position: this.#document.positions.get(path), what, ...detail });
+  }
+}
+
+function checkTarget(found: Findings, leaf: LeafBranch, fleet: Fleet): void {
+  const { accelerator, kernel, memory } = leaf.to;
+  const path = `${leaf.path}.to`;
+  const able = checkName(
+    found,
+    `${path}.accelerator`,
+    'accelerator',
+    accelerator,
+    fleet.accelerators.keys(),
+    fleet,
+  )
+    ? fleet.accelerators.get(accelerator)
+    : undefined;
+  if (able !== undefined) {
+    checkName(found, `${path}.kernel`, `kernel of ${accelerator}`, kernel, able.kernels, fleet);
+    if (memory !== undefined) {
+      checkName(found, `${path}.memory`, `memory domain of ${accelerator}`, memory, able.memories, fleet);
+    }
+  }
+  leaf.fallback.forEach((name, index) => {
+    const here = `${leaf.path}.fallback[${index}]`;
+    if (!checkName(found, here, 'accelerator', name, fleet.accelerators.keys(), fleet)) return;
+    const kernels = fleet.accelerators.get(name)?.kernels ?? [];
+    if (kernels.includes(kernel)) return;
+    const allowed = kernels.join(', ');
+    found.add('warning', here, `the fallback lacks the kernel ${kernel}, so it would run another`, {
+      value: name,
+      allowed,
+    });
+  });
+}
+
+function checkName(
+  found: Findings,
+  path: string,
+  what: string,
+  name: string,
+  known: Iterable<string>,
+  fleet: Fleet,
+): boolean {
+  const names = [...known];
+  if (names.includes(name)) return true;
+  const allowed = names.join(', ');
+  found.add('error', path, `unknown ${what} in the fleet "${fleet.name}"`, {
+    value: name,
+    allowed,
+    ...didYouMean(name, names),
+  });
+  return false;
+}
+
+function checkReachability(found: Findings, document: PolicyDocument): void {
+  const tuned = new Map(
+    document.tunables.map(({ name, default: initial }) => [name, document.tuned.get(name) ?? initial]),
+  );
+  const { unreachable, complete } = findUnreachable(document.tree, tuned);
+  for (const { branch, takenBy } of unreachable) {
+    const what =
+      takenBy.length === 0
+        ? `no request reaches the branch ${branch.id}: its conditions contradict each other`
+        : `no request reaches the branch ${branch.id}: ${takenBy.join(', ')} takes all of them before`;
+    const path = branch.when === undefined || takenBy.length > 0 ? branch.path : `${branch.path}.when`;
+    found.add('error', path, what, branch.when === undefined ? {} : { value: branch.when.text });
+  }
+  if (!complete) {
+    found.add('warning', 'tree', 'the policy is too large to look at every combination of its conditions', {
+      advice: 'Branches that no request reaches may have been overlooked.',
+    });
+  }
+}
+
+function checkSignals(found: Findings, document: PolicyDocument, signalTable: SignalTable | undefined): void {
+  const read = new Set(readSignals(document));
+  for (const [name, type] of document.signals) {
+    const path = `signals.${name}`;
+    const known = signalTable?.get(name);
+    if (!read.has(name)) found.add('warning', path, 'no condition reads this signal', { value: name });
+    const fits = known === undefined || known.type === type || (known.type === 'int' && type === 'double');
+    if (!fits) {
+      found.add('error', path, 'the signal has another type', { value: type, allowed: known.type });
+    }
+    if (known !== undefined && known.costMs > SIGNAL_COST_MS_MAX && read.has(name)) {
+      const allowed = `at most ${SIGNAL_COST_MS_MAX} ms a request`;
+      found.add('error', path, 'the signal costs more than its budget', {
+        value: `${known.costMs} ms`,
+        allowed,
+      });
+    }
+    const near =
+      known === undefined && signalTable !== undefined ? nearestName(name, signalTable.keys()) : undefined;
+    if (near !== undefined) {
+      const advice = `It is taken for a hint of the producer's. Did you mean "${near}"?`;
+      found.add('warning', path, 'not a signal that the extractor computes', { value: name, advice });
+    }
+  }
+}
+
+function* readSignals({ tree }: Pick<PolicyDocument, 'tree'>): Generator<string> {
+  for (const branch of tree) {
+    yield* branch.when?.reads ?? [];
+    if (branch.kind === 'tree') yield* readSignals(branch);
+  }
+}
+
+function runGoldenTests(found: Findings, policy: CompiledPolicy): void {
+  const { tests } = policy.document;
+  for (const test of tests) {
+    const { signals, context } = toSignalVector(policy, test.signals);
+    const leaf = leafAt(policy, policy.decide(signals, context));
+    if (leaf.id === test.leaf) continue;
+    found.add('error', test.path, `a golden test fails: it ends in the leaf ${leaf.id}`, {
+      value: test.leaf,
+      advice: formatExplanation(explainDecision(policy, signals, context)).join('; '),
+    });
+  }
+  const tested = new Set(tests.map((test) => test.leaf));
+  const untested = policy.leaves.filter((leaf) => !tested.has(leaf.id)).map((leaf) => leaf.id);
+  if (untested.length > 0) {
+    found.add('warning', 'tests', 'no golden test ends in these leaves', { value: untested.join(', ') });
+  }
+}

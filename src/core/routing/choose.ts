@@ -1,0 +1,164 @@
+import type { FleetState } from './fleet-state.ts';
+import type { Slot } from './slot.ts';
+
+/** What a leaf asks for. */
+export interface TargetWanted {
+  accelerator: string;
+  kernel: string;
+  memory: string;
+  /** Accelerator classes to try, in order, where the first has no live worker that can serve. */
+  fallback: readonly string[];
+}
+
+export interface ModelWanted {
+  family: string;
+  version: string | undefined;
+  variant: 'baseline' | 'enhanced';
+}
+
+export interface TargetChosen {
+  slot: Slot;
+  accelerator: string;
+  kernel: string;
+  memory: string;
+  version: string;
+  /** Why it is not what the leaf asked for first. */
+  fallback: string | undefined;
+  expectedWaitMs: number;
+  /** Slots that passed the filter, for the explanation. */
+  considered: number;
+}
+
+export type Choice =
+  | { status: 'chosen'; target: TargetChosen }
+  /** Somebody could serve it, but every such slot is out of credits. */
+  | { status: 'no-credit' }
+  | { status: 'no-worker'; reason: string };
+
+/** Accelerator class → its pools. */
+export type PoolsOf = (accelerator: string) => readonly string[];
+
+/**
+ * Filter, score, pick: of the accelerator classes in the leaf's order the first that has a live worker able to serve; of its
+ * slots with a credit the one with the least expected wait plus service, ties at random. Load alone never moves a
+ * request to another class: a class that is alive but out of credits makes the request wait.
+ */
+export function chooseTarget(
+  fleet: FleetState,
+  poolsOf: PoolsOf,
+  target: TargetWanted,
+  model: ModelWanted,
+  predictedMs: number,
+  nowMs: number,
+  random: () => number,
+): Choice {
+  const classes = [target.accelerator, ...target.fallback];
+  for (const accelerator of classes) {
+    const able = filterSlots(fleet, poolsOf(accelerator), target.kernel, model, nowMs);
+    if (able.length === 0) continue;
+    const best = pickSlot(able, predictedMs, nowMs, random);
+    if (best === undefined) return { status: 'no-credit' };
+    return { status: 'chosen', target: describe(best, accelerator, target, model, able.length, nowMs) };
+  }
+  return {
+    status: 'no-worker',
+    reason: `no live worker of ${classes.join(', ')} serves ${model.family}${model.version === undefined ? '' : `@${model.version}`} (${model.variant})`,
+  };
+}
+
+/** Slots that can serve the model: those with the wanted kernel or, where none has it, all others. */
+function filterSlots(
+  fleet: FleetState,
+  pools: readonly string[],
+  kernel: string,
+  model: ModelWanted,
+  nowMs: number,
+): Slot[] {
+  const withKernel: Slot[] = [];
+  const without: Slot[] = [];
+  for (const pool of pools) {
+    for (const slot of fleet.liveSlots(pool, nowMs)) {
+      if (versionServed(slot, model) === undefined) continue;
+      (slot.status.kernels.includes(kernel) ? withKernel : without).push(slot);
+    }
+  }
+  return withKernel.length > 0 ? withKernel : without;
+}
+
+/** The version that the slot's worker would run: the pinned one, else its newest of the variant. */
+function versionServed(slot: Slot, model: ModelWanted): string | undefined {
+  let newest: string | undefined;
+  for (const served of slot.status.models) {
+    if (served.family !== model.family) continue;
+    if (model.version !== undefined) {
+      if (served.version === model.version) return served.version;
+    } else if (
+      served.variant === model.variant &&
+      (newest === undefined || compareVersions(served.version, newest) > 0)
+    ) {
+      newest = served.version;
+    }
+  }
+  return newest;
+}
+
+/** Versions are numbers in the repository's layout; anything else sorts as text below them. */
+export function compareVersions(a: string, b: string): number {
+  const byNumber = Number(a) - Number(b);
+  return Number.isNaN(byNumber) ? a.localeCompare(b) : byNumber;
+}
+
+function pickSlot(
+  slots: readonly Slot[],
+  predictedMs: number,
+  nowMs: number,
+  random: () => number,
+): Slot | undefined {
+  let best: Slot | undefined;
+  let bestMs = Number.POSITIVE_INFINITY;
+  let ties = 1;
+  for (const slot of slots) {
+    if (!slot.credits.available(nowMs)) continue;
+    const speed = slot.status.speed > 0 ? slot.status.speed : 1;
+    const scoreMs = slot.expectedWaitMs(nowMs) + predictedMs / speed;
+    if (scoreMs < bestMs) {
+      best = slot;
+      bestMs = scoreMs;
+      ties = 1;
+    } else if (scoreMs === bestMs) {
+      ties += 1;
+      if (random() * ties < 1) best = slot;
+    }
+  }
+  return best;
+}
+
+function describe(
+  slot: Slot,
+  accelerator: string,
+  target: TargetWanted,
+  model: ModelWanted,
+  considered: number,
+  nowMs: number,
+): TargetChosen {
+  const kernel = slot.status.kernels.includes(target.kernel)
+    ? target.kernel
+    : (slot.status.kernels[0] ?? target.kernel);
+  const memory = slot.status.memories.includes(target.memory)
+    ? target.memory
+    : (slot.status.memories[0] ?? target.memory);
+  const why: string[] = [];
+  if (accelerator !== target.accelerator) why.push(`no live worker of ${target.accelerator}`);
+  if (kernel !== target.kernel) why.push(`no live worker of ${accelerator} has kernel ${target.kernel}`);
+  if (memory !== target.memory) why.push(`the worker has no memory domain ${target.memory}`);
+  return {
+    slot,
+    accelerator,
+    kernel,
+    memory,
+    version: versionServed(slot, model) ?? '',
+    fallback: why.length === 0 ? undefined : why.join('; '),
+    expectedWaitMs: slot.expectedWaitMs(nowMs),
+    considered,
+  };
+}

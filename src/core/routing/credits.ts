@@ -1,0 +1,66 @@
+import { RecentRate } from '../latency/rate.ts';
+import { WindowedMinimum } from '../latency/windowed-minimum.ts';
+
+/** Fewer than 2 starve after a loss: the one outstanding dispatch may be the lost one. */
+const CREDITS_MIN = 2;
+const RATE_WINDOW_MS = 500;
+const TRANSPORT_WINDOW_MS = 10_000;
+
+/**
+ * How many dispatches one router may have outstanding on one slot (Little's law, measured online):
+ * limit = completion rate × (transport + service) + one batch, at least 2, at most `creditsMax`.
+ *
+ * Transport is the acknowledgement's round trip less the time that the worker itself reports between arrival and end, so a queue at
+ * the worker cannot inflate its own allowance. The rate is that of this router's own completions: routers share a slot in the
+ * proportion of what they send, and while a slot keeps up the limit grows by one batch a round trip.
+ */
+export class Credits {
+  readonly #creditsMax: number;
+  readonly #rate: RecentRate;
+  readonly #transport: WindowedMinimum;
+  #serviceMs = 0;
+  #batch = 1;
+  #outstanding = 0;
+
+  constructor(creditsMax: number, nowMs: number) {
+    this.#creditsMax = creditsMax;
+    this.#rate = new RecentRate(RATE_WINDOW_MS, nowMs);
+    this.#transport = new WindowedMinimum(TRANSPORT_WINDOW_MS, nowMs);
+  }
+
+  get outstanding(): number {
+    return this.#outstanding;
+  }
+
+  dispatched(): void {
+    this.#outstanding += 1;
+  }
+
+  /** A dispatch that ended: its round trip and the worker's share of it, ms. */
+  completed(roundTripMs: number, sojournMs: number, nowMs: number): void {
+    this.released();
+    this.#rate.add(1, nowMs);
+    this.#transport.add(Math.max(0, roundTripMs - sojournMs), nowMs);
+  }
+
+  /** A dispatch that will not be heard of again. */
+  released(): void {
+    if (this.#outstanding > 0) this.#outstanding -= 1;
+  }
+
+  /** What the worker says of itself: most requests in a batch, and how long a batch takes, ms. */
+  observe(batchRequests: number, serviceMs: number): void {
+    this.#batch = Math.max(1, batchRequests);
+    this.#serviceMs = Math.max(0, serviceMs);
+  }
+
+  limit(nowMs: number): number {
+    const roundTripMs = (this.#transport.value() ?? 0) + this.#serviceMs;
+    const inFlight = Math.ceil(this.#rate.perMs(nowMs) * roundTripMs) + this.#batch;
+    return Math.min(this.#creditsMax, Math.max(CREDITS_MIN, inFlight));
+  }
+
+  available(nowMs: number): boolean {
+    return this.#outstanding < this.limit(nowMs);
+  }
+}

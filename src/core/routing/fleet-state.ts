@@ -1,0 +1,93 @@
+import { type Outstanding, Slot, type SlotAck, type WorkerStatus } from './slot.ts';
+
+export interface FleetStateOptions {
+  /** A worker whose last heartbeat is older gets no new work. */
+  statusStaleMs: number;
+  /** Upper bound of outstanding dispatches per slot. */
+  creditsMax: number;
+}
+
+/**
+ * The slots that live workers hold, built from heartbeats and acknowledgements. A slot belongs to the worker that claimed it
+ * last; a heartbeat of an older incarnation, or one that comes late, changes nothing.
+ */
+export class FleetState {
+  readonly #options: FleetStateOptions;
+  readonly #pools = new Map<string, Map<number, Slot>>();
+  readonly #lastSequence = new Map<string, { incarnation: string; sequence: number }>();
+
+  constructor(options: FleetStateOptions) {
+    this.#options = options;
+  }
+
+  applyStatus(status: WorkerStatus, nowMs: number): void {
+    const known = this.#lastSequence.get(status.worker);
+    if (known?.incarnation === status.incarnation && status.sequence <= known.sequence) return;
+    this.#lastSequence.set(status.worker, { incarnation: status.incarnation, sequence: status.sequence });
+    const slots = this.#poolSlots(status.pool);
+    for (const partition of status.slots) this.#claim(slots, partition, status, nowMs);
+    for (const slot of slots.values()) {
+      if (slot.status.worker === status.worker && !status.slots.includes(slot.partition))
+        slot.statusAtMs = Number.NEGATIVE_INFINITY;
+    }
+  }
+
+  /** The worker said good-bye (its record was tombstoned). */
+  removeWorker(worker: string): void {
+    this.#lastSequence.delete(worker);
+    for (const slots of this.#pools.values()) {
+      for (const slot of slots.values())
+        if (slot.status.worker === worker) slot.statusAtMs = Number.NEGATIVE_INFINITY;
+    }
+  }
+
+  /** Whether the acknowledgement came from whoever holds the slot. */
+  applyAck(ack: SlotAck, nowMs: number): boolean {
+    const slot = this.#pools.get(ack.pool)?.get(ack.slot);
+    if (slot === undefined || slot.status.incarnation !== ack.incarnation) return false;
+    slot.acknowledge(ack, nowMs);
+    return true;
+  }
+
+  recordDispatch(slot: Slot, entry: Outstanding): void {
+    slot.dispatch(entry);
+  }
+
+  /** Slots of a pool whose workers are alive. */
+  *liveSlots(pool: string, nowMs: number): Iterable<Slot> {
+    const slots = this.#pools.get(pool);
+    if (slots === undefined) return;
+    for (const slot of slots.values()) if (nowMs - slot.statusAtMs <= this.#options.statusStaleMs) yield slot;
+  }
+
+  *allSlots(): Iterable<Slot> {
+    for (const slots of this.#pools.values()) yield* slots.values();
+  }
+
+  sweep(nowMs: number): number {
+    let swept = 0;
+    for (const slot of this.allSlots()) swept += slot.sweep(nowMs);
+    return swept;
+  }
+
+  #poolSlots(pool: string): Map<number, Slot> {
+    const known = this.#pools.get(pool);
+    if (known !== undefined) return known;
+    const slots = new Map<number, Slot>();
+    this.#pools.set(pool, slots);
+    return slots;
+  }
+
+  #claim(slots: Map<number, Slot>, partition: number, status: WorkerStatus, nowMs: number): void {
+    const slot = slots.get(partition);
+    if (slot === undefined) {
+      const fresh = new Slot(status.pool, partition, status, this.#options.creditsMax, nowMs);
+      fresh.credits.observe(status.batchRequests, 0);
+      slots.set(partition, fresh);
+      return;
+    }
+    if (slot.status.incarnation !== status.incarnation) slot.lastSequenceSeen = -1;
+    slot.status = status;
+    slot.statusAtMs = nowMs;
+  }
+}

@@ -1,0 +1,50 @@
+import { MillraceError } from '../core/errors.ts';
+import type { Accelerator, ItemResult, LoadedModel, ScoreItem } from '../ports/accelerator.ts';
+import { emptyResult } from './item-scores.ts';
+import type { ModelVersion } from './repository/model-version.ts';
+import type { ModelRepository } from './repository/open-repository.ts';
+
+const CONSTANT_SCORE = 0.5;
+
+/**
+ * Answers at once with the same score for every candidate, reads no tensor and runs any kernel: what is left of a pipeline's time is the pipeline's own.
+ */
+export function createImmediateAccelerator({ repository }: { repository: ModelRepository }): Accelerator {
+  return {
+    capabilities: {
+      backend: 'immediate',
+      simulated: true,
+      kernels: ['dense', 'sparse', 'attention', 'bias-fused'],
+      memories: ['hbm', 'l2', 'host'],
+      datatypes: ['FP32', 'INT64'],
+    },
+    async load(family, version) {
+      return immediateModel(repository.version(family, version));
+    },
+    async close() {},
+  };
+}
+
+function immediateModel(version: ModelVersion): LoadedModel {
+  let unloaded = false;
+  return {
+    family: version.family,
+    version: version.version,
+    variant: version.variant,
+    async run(items) {
+      if (unloaded) throw new MillraceError('CLOSED', 'the model is unloaded');
+      return { items: items.map((item) => constantResult(version, item)), computeMs: 0, bytesMoved: 0 };
+    },
+    predictMs: () => 0,
+    async unload() {
+      unloaded = true;
+    },
+  };
+}
+
+function constantResult(version: ModelVersion, { scoreLimit }: ScoreItem): ItemResult {
+  if (scoreLimit === 0) return emptyResult(version);
+  const constant = (): Float32Array => new Float32Array(scoreLimit).fill(CONSTANT_SCORE);
+  const heads = version.heads.map(({ name }) => ({ name, values: constant() }));
+  return { status: 'scored', scores: { heads, scores: constant() } };
+}

@@ -1,0 +1,107 @@
+import { MillraceError } from '../../core/errors.ts';
+import type { Accelerator, AcceleratorCapabilities, LoadedModel } from '../../ports/accelerator.ts';
+import type { Clock } from '../../ports/clock.ts';
+import { createSlabArena } from '../memory/slab-arena.ts';
+import type { ModelVersion } from '../repository/model-version.ts';
+import type { ModelRepository } from '../repository/open-repository.ts';
+import { checkGraph } from './check-graph.ts';
+import { checkGolden } from './golden-check.ts';
+import { OnnxModel } from './onnx-model.ts';
+import { type SessionThread, startSessionThread } from './session-thread.ts';
+
+export interface OnnxCpuOptions {
+  /** Threads that one operator may use. */
+  intraOpThreads?: number;
+  /** `parallel` runs independent branches of a graph side by side, on as many threads. */
+  executionMode?: 'sequential' | 'parallel';
+  /** Batch memory kept for reuse. */
+  keptBytesMax?: number;
+}
+
+export interface OnnxCpuDependencies {
+  repository: ModelRepository;
+  clock: Clock;
+}
+
+const KEPT_BYTES_MAX = 64 * 1024 * 1024;
+
+const CAPABILITIES: AcceleratorCapabilities = {
+  backend: 'onnx-cpu',
+  simulated: false,
+  kernels: ['dense'],
+  memories: ['host'],
+  datatypes: ['FP32', 'INT64'],
+};
+
+/**
+ * ONNX Runtime on the CPU, in one thread of its own: batches run one after another in the order of the calls, and the next
+ * one is checked and packed while one runs. A version is accepted only when its digest, its inputs and outputs, and its golden cases hold.
+ */
+export function createOnnxCpuAccelerator(
+  dependencies: OnnxCpuDependencies,
+  options: OnnxCpuOptions = {},
+): Accelerator {
+  const { repository, clock } = dependencies;
+  const thread = startSessionThread(clock);
+  const arena = createSlabArena({ keptBytesMax: options.keptBytesMax ?? KEPT_BYTES_MAX });
+  const models = new Set<OnnxModel>();
+  return {
+    capabilities: CAPABILITIES,
+    async load(family, version): Promise<LoadedModel> {
+      const wanted = repository.version(family, version);
+      const session = await createSession(thread, repository, wanted, options);
+      const model = new OnnxModel({
+        version: wanted,
+        session,
+        thread,
+        arena,
+        onUnload: () => models.delete(model),
+      });
+      models.add(model);
+      return model;
+    },
+    async close() {
+      await Promise.all([...models].map((model) => model.unload()));
+      await thread.close();
+    },
+  };
+}
+
+/** @returns the session's number in the thread */
+async function createSession(
+  thread: SessionThread,
+  repository: ModelRepository,
+  version: ModelVersion,
+  options: OnnxCpuOptions,
+): Promise<number> {
+  const [graph, golden] = await Promise.all([repository.readGraph(version), repository.readGolden(version)]);
+  const answer = await thread.create({
+    kind: 'create',
+    graph,
+    options: {
+      intraOpThreads: options.intraOpThreads ?? 1,
+      executionMode: options.executionMode ?? 'sequential',
+    },
+  });
+  if (answer.kind === 'failed') throw refused(version, answer.message);
+  const { session, signature } = answer;
+  try {
+    checkGraph(version, signature);
+    await checkGolden(version, golden, async (slab, feeds, outputs) => {
+      const ran = await thread.run({ kind: 'run', session, slab, feeds, outputs });
+      if (ran.kind === 'failed') throw refused(version, ran.message);
+      return ran.slab;
+    });
+  } catch (error) {
+    await thread.release(session);
+    throw error;
+  }
+  return session;
+}
+
+function refused(version: ModelVersion, message: string): MillraceError {
+  return new MillraceError(
+    'INVALID_MODEL',
+    `${version.family}/${version.version}: ONNX Runtime refuses it: ${message}`,
+  );
+}

@@ -1,0 +1,87 @@
+import { MillraceError } from '../../core/errors.ts';
+import { align } from '../memory/slab-arena.ts';
+import type { Golden, GoldenCase, GoldenTensor } from '../repository/golden.ts';
+import type { ModelVersion } from '../repository/model-version.ts';
+import type { SlabTensor } from './messages.ts';
+
+/** A golden case's graph inputs, placed in a slab, and room for the outputs. */
+interface PlacedCase {
+  slab: ArrayBuffer;
+  feeds: SlabTensor[];
+  outputs: SlabTensor[];
+}
+
+/** Runs one call of the graph. @returns the slab, with the outputs in it */
+export type RunGraph = (
+  slab: ArrayBuffer,
+  feeds: SlabTensor[],
+  outputs: SlabTensor[],
+) => Promise<ArrayBuffer>;
+
+/**
+ * Runs a version's golden cases: each head, and the scores that rankBy makes of them, must be what the case says, with
+ * |got − want| ≤ absolute + relative·|want|.
+ * @throws MillraceError INVALID_MODEL with the case, the output and the first value that differs
+ */
+export async function checkGolden(version: ModelVersion, golden: Golden, runGraph: RunGraph): Promise<void> {
+  for (const oneCase of golden.cases) {
+    const placed = placeCase(version, oneCase);
+    const slab = await runGraph(placed.slab, placed.feeds, placed.outputs);
+    const heads = placed.outputs.map(({ offset, dims }) => new Float32Array(slab, offset, dims[0] ?? 0));
+    version.heads.forEach(({ name }, position) => {
+      compare(version, golden, oneCase, name, heads[position], oneCase.outputs[name]);
+    });
+    const count = oneCase.scores.shape[0] ?? 0;
+    compare(version, golden, oneCase, 'scores', version.rankBy.score(heads, {}, count), oneCase.scores);
+  }
+}
+
+function placeCase(version: ModelVersion, oneCase: GoldenCase): PlacedCase {
+  let bytes = 0;
+  const place = (name: string, tensor: GoldenTensor | undefined): SlabTensor => {
+    if (tensor === undefined) throw problem(version, oneCase, `lacks ${name}`);
+    const offset = bytes;
+    bytes = align(offset + tensor.contents.length);
+    return { name, datatype: tensor.datatype, offset, dims: tensor.shape };
+  };
+  const feeds = version.inputs.map(({ name }) => place(name, oneCase.inputs[name]));
+  const outputs = version.heads.map(({ name }) => place(name, oneCase.outputs[name]));
+  const slab = new ArrayBuffer(bytes);
+  for (const { name, offset } of feeds) {
+    const contents = oneCase.inputs[name]?.contents;
+    if (contents !== undefined) new Uint8Array(slab).set(contents, offset);
+  }
+  return { slab, feeds, outputs };
+}
+
+function compare(
+  version: ModelVersion,
+  golden: Golden,
+  oneCase: GoldenCase,
+  name: string,
+  got: Float32Array | undefined,
+  tensor: GoldenTensor | undefined,
+): void {
+  const want = tensor === undefined ? new Float32Array(0) : floats(tensor.contents);
+  if (got?.length !== want.length) {
+    throw problem(version, oneCase, `gives ${got?.length} values of ${name}, not ${want.length}`);
+  }
+  const { absolute, relative } = golden.tolerance;
+  const wrong = want.findIndex(
+    (value, i) => !(Math.abs((got[i] ?? Number.NaN) - value) <= absolute + relative * Math.abs(value)),
+  );
+  if (wrong >= 0) {
+    throw problem(version, oneCase, `gives ${got[wrong]} for ${name}[${wrong}], not ${want[wrong]}`);
+  }
+}
+
+function floats(contents: Buffer): Float32Array {
+  return Float32Array.from({ length: contents.length / 4 }, (_, i) => contents.readFloatLE(4 * i));
+}
+
+function problem(version: ModelVersion, oneCase: GoldenCase, what: string): MillraceError {
+  const label = `${version.family}/${version.version}: golden case ${oneCase.name}`;
+  return new MillraceError('INVALID_MODEL', `${label} ${what}`, {
+    advice: 'The graph computes something else here than where it was exported.',
+  });
+}

@@ -1,0 +1,51 @@
+/** What the accelerator and its session thread say to each other. A slab travels with a message: it has one owner at a time. */
+
+/** A tensor in a slab. */
+export interface SlabTensor {
+  name: string;
+  datatype: 'FP32' | 'INT64';
+  /** Bytes from the start of the slab. */
+  offset: number;
+  dims: number[];
+}
+
+export interface GraphValue {
+  name: string;
+  /** ONNX element type as onnxruntime names it; `undefined` where the value is no tensor. */
+  type: string | undefined;
+  /** A name where the size is free. */
+  shape: (number | string)[];
+}
+
+/** A graph's inputs and outputs as its file says. */
+export interface GraphSignature {
+  inputs: GraphValue[];
+  outputs: GraphValue[];
+}
+
+export interface SessionOptions {
+  intraOpThreads: number;
+  executionMode: 'sequential' | 'parallel';
+}
+
+export type SessionCommand =
+  | { kind: 'create'; graph: Uint8Array<ArrayBuffer>; options: SessionOptions }
+  | { kind: 'run'; session: number; slab: ArrayBuffer; feeds: SlabTensor[]; outputs: SlabTensor[] }
+  | { kind: 'release'; session: number };
+
+export type SessionAnswer =
+  | { kind: 'created'; session: number; signature: GraphSignature }
+  | { kind: 'ran'; slab: ArrayBuffer }
+  | { kind: 'released' }
+  /** `slab`: that of a failed run. */
+  | { kind: 'failed'; message: string; slab?: ArrayBuffer };
+
+export interface SessionCall {
+  call: number;
+  command: SessionCommand;
+}
+
+export interface SessionReply {
+  call: number;
+  answer: SessionAnswer;
+}

@@ -1,0 +1,177 @@
+import { MillraceError } from '../../core/errors.ts';
+import type { Variant } from '../../core/request/family.ts';
+import type { BatchResult, ItemResult, LoadedModel, ScoreItem } from '../../ports/accelerator.ts';
+import { type CheckedItem, checkItem } from '../check-item.ts';
+import { type InputLayout, inputLayout } from '../input-layout.ts';
+import { emptyResult, failed, itemResult } from '../item-scores.ts';
+import type { SlabArena } from '../memory/slab-arena.ts';
+import { batchMs } from '../repository/cost.ts';
+import type { ModelVersion } from '../repository/model-version.ts';
+import { feedsOf, packBatch, planBatch, unpackHeads } from './pack.ts';
+import type { SessionThread } from './session-thread.ts';
+
+export interface OnnxModelParts {
+  version: ModelVersion;
+  /** Its number in the thread. */
+  session: number;
+  thread: SessionThread;
+  arena: SlabArena;
+  onUnload: () => void;
+}
+
+/** An item that goes into a call, and its place in the batch. */
+interface Entry {
+  position: number;
+  item: ScoreItem;
+  checked: CheckedItem;
+}
+
+interface Call {
+  /** By position of the entries. */
+  results: ItemResult[];
+  computeMs: number;
+  bytesMoved: number;
+}
+
+export class OnnxModel implements LoadedModel {
+  readonly family: string;
+  readonly version: string;
+  readonly variant: Variant;
+  readonly #parts: OnnxModelParts;
+  readonly #layout: InputLayout;
+  readonly #running = new Set<Promise<unknown>>();
+  #unloading: Promise<void> | undefined;
+
+  constructor(parts: OnnxModelParts) {
+    this.#parts = parts;
+    this.#layout = inputLayout(parts.version);
+    this.family = parts.version.family;
+    this.version = parts.version.version;
+    this.variant = parts.version.variant;
+  }
+
+  async run(items: readonly ScoreItem[], kernel: string): Promise<BatchResult> {
+    if (this.#unloading !== undefined) {
+      throw new MillraceError('CLOSED', 'the model is unloaded', { value: `${this.family}@${this.version}` });
+    }
+    if (kernel !== 'dense') {
+      throw new MillraceError('MODEL_FAILED', 'onnx-cpu has no such kernel', {
+        value: kernel,
+        allowed: 'dense',
+      });
+    }
+    const run = this.#runBatch(items);
+    this.#running.add(run);
+    try {
+      return await run;
+    } finally {
+      this.#running.delete(run);
+    }
+  }
+
+  predictMs(requests: number, candidates: number): number {
+    const { cost, typicalRows } = this.#parts.version;
+    return batchMs(cost, typicalRows, requests, candidates);
+  }
+
+  /** Waits for the batches that run. */
+  unload(): Promise<void> {
+    this.#unloading ??= this.#unload();
+    return this.#unloading;
+  }
+
+  async #unload(): Promise<void> {
+    await Promise.allSettled(this.#running);
+    await this.#parts.thread.release(this.#parts.session);
+    this.#parts.onUnload();
+  }
+
+  async #runBatch(items: readonly ScoreItem[]): Promise<BatchResult> {
+    const results: ItemResult[] = [];
+    const entries: Entry[] = [];
+    items.forEach((item, position) => {
+      if (item.scoreLimit === 0) results[position] = emptyResult(this.#parts.version);
+      else this.#admit(item, position, results, entries);
+    });
+    if (entries.length === 0) return { items: results, computeMs: 0, bytesMoved: 0 };
+    const call = await this.#callOrSplit(entries, entries.length === items.length);
+    entries.forEach(({ position }, i) => {
+      const result = call.results[i];
+      if (result !== undefined) results[position] = result;
+    });
+    return { items: results, computeMs: call.computeMs, bytesMoved: call.bytesMoved };
+  }
+
+  #admit(item: ScoreItem, position: number, results: ItemResult[], entries: Entry[]): void {
+    try {
+      entries.push({ position, item, checked: checkItem(this.#layout, item) });
+    } catch (error) {
+      results[position] = failed(error);
+    }
+  }
+
+  /**
+   * One call for all; where that fails, one call each, so that an item that the graph cannot take fails alone.
+   * @throws MillraceError MODEL_FAILED where every call failed and `whole`: no item of the batch has another result
+   */
+  async #callOrSplit(entries: readonly Entry[], whole: boolean): Promise<Call> {
+    try {
+      return await this.#call(entries);
+    } catch (error) {
+      const results = entries.length === 1 ? [failed(error)] : undefined;
+      const call =
+        results === undefined ? await this.#callEach(entries) : { results, computeMs: 0, bytesMoved: 0 };
+      if (whole && call.results.every(isModelFailure)) throw error;
+      return call;
+    }
+  }
+
+  async #callEach(entries: readonly Entry[]): Promise<Call> {
+    const sum: Call = { results: [], computeMs: 0, bytesMoved: 0 };
+    for (const entry of entries) {
+      try {
+        const call = await this.#call([entry]);
+        sum.results.push(...call.results);
+        sum.computeMs += call.computeMs;
+        sum.bytesMoved += call.bytesMoved;
+      } catch (error) {
+        sum.results.push(failed(error));
+      }
+    }
+    return sum;
+  }
+
+  /** Packs before its first await, so that it overlaps with a call that runs. @throws MillraceError MODEL_FAILED */
+  async #call(entries: readonly Entry[]): Promise<Call> {
+    const { version, session, thread, arena } = this.#parts;
+    const checked = entries.map((entry) => entry.checked);
+    const plan = planBatch(this.#layout, version.heads, checked);
+    const slab = arena.lease(plan.bytes);
+    packBatch(this.#layout, checked, plan, slab);
+    const answer = await thread.run({
+      kind: 'run',
+      session,
+      slab,
+      feeds: feedsOf(plan),
+      outputs: plan.outputs,
+    });
+    if (answer.kind === 'failed') {
+      if (answer.slab !== undefined) arena.release(answer.slab);
+      throw new MillraceError('MODEL_FAILED', `${version.family}@${version.version}: ${answer.message}`);
+    }
+    const heads = unpackHeads(checked, plan, answer.slab);
+    arena.release(answer.slab);
+    const results = entries.map(({ item, checked: { count } }, i) =>
+      itemResult(version, heads[i] ?? [], item.hints, count),
+    );
+    return { results, computeMs: answer.computeMs, bytesMoved: plan.bytes };
+  }
+}
+
+function isModelFailure(result: ItemResult): boolean {
+  return (
+    result.status === 'failed' &&
+    result.error instanceof MillraceError &&
+    result.error.code === 'MODEL_FAILED'
+  );
+}

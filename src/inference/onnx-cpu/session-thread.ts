@@ -1,0 +1,124 @@
+import { Worker } from 'node:worker_threads';
+import { MillraceError } from '../../core/errors.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { SessionAnswer, SessionCall, SessionCommand, SessionReply } from './messages.ts';
+
+type Answered<Kind extends SessionAnswer['kind']> = Extract<SessionAnswer, { kind: Kind }>;
+
+type Ran = Answered<'ran' | 'failed'> & { computeMs: number };
+
+interface Settled {
+  answer: SessionAnswer;
+  computeMs: number;
+}
+
+/** The near side of a session thread. Commands run in the order of the calls. */
+export interface SessionThread {
+  /** The graph's bytes go to the thread and do not come back. */
+  create(command: Extract<SessionCommand, { kind: 'create' }>): Promise<Answered<'created' | 'failed'>>;
+  /**
+   * The command's slab goes to the thread and comes back, as another object, with the answer. `computeMs` is the time from when the
+   * thread was free for the call to its answer.
+   */
+  run(command: Extract<SessionCommand, { kind: 'run' }>): Promise<Ran>;
+  release(session: number): Promise<void>;
+  /** Ends the thread; calls that are under way answer `failed`. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts the thread. It keeps the process alive only while a call is under way.
+ * Every call throws MillraceError CLOSED after `close`; when the thread dies by itself, calls answer `failed`.
+ */
+export function startSessionThread(clock: Clock): SessionThread {
+  const host = import.meta.url.endsWith('.ts') ? './session-host.ts' : './session-host.js';
+  return new WorkerSessionThread(new Worker(new URL(host, import.meta.url)), clock);
+}
+
+class WorkerSessionThread implements SessionThread {
+  readonly #worker: Worker;
+  readonly #clock: Clock;
+  readonly #waiting = new Map<number, { sentMs: number; resolve: (settled: Settled) => void }>();
+  #calls = 0;
+  #closed = false;
+  /** When the thread last finished something: a call cannot have begun earlier. */
+  #idleSinceMs = 0;
+  /** Why the thread is gone. */
+  #death: string | undefined;
+
+  constructor(worker: Worker, clock: Clock) {
+    this.#worker = worker;
+    this.#clock = clock;
+    worker.unref();
+    worker.on('message', ({ call, answer }: SessionReply) => this.#settle(call, answer));
+    worker.on('error', (error) => this.#die(`its thread failed: ${String(error)}`));
+    worker.on('exit', () => this.#die('its thread ended'));
+  }
+
+  async create(
+    command: Extract<SessionCommand, { kind: 'create' }>,
+  ): Promise<Answered<'created' | 'failed'>> {
+    const { answer } = await this.#call(command, [command.graph.buffer]);
+    return expectKind('created', answer);
+  }
+
+  async run(command: Extract<SessionCommand, { kind: 'run' }>): Promise<Ran> {
+    const { answer, computeMs } = await this.#call(command, [command.slab]);
+    return { ...expectKind('ran', answer), computeMs };
+  }
+
+  async release(session: number): Promise<void> {
+    await this.#call({ kind: 'release', session }, []);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#worker.terminate();
+  }
+
+  #call(command: SessionCommand, transfer: ArrayBuffer[]): Promise<Settled> {
+    if (this.#closed) throw new MillraceError('CLOSED', 'the accelerator is closed');
+    if (this.#death !== undefined) {
+      return Promise.resolve({ answer: { kind: 'failed', message: this.#death }, computeMs: 0 });
+    }
+    const call = ++this.#calls;
+    return new Promise((resolve) => {
+      if (this.#waiting.size === 0) this.#worker.ref();
+      this.#waiting.set(call, { sentMs: this.#clock.monotonicMs(), resolve });
+      this.#worker.postMessage({ call, command } satisfies SessionCall, transfer);
+    });
+  }
+
+  #settle(call: number, answer: SessionAnswer): void {
+    const waiting = this.#waiting.get(call);
+    this.#waiting.delete(call);
+    if (this.#waiting.size === 0) this.#worker.unref();
+    const endMs = this.#clock.monotonicMs();
+    const computeMs = endMs - Math.max(waiting?.sentMs ?? endMs, this.#idleSinceMs);
+    this.#idleSinceMs = endMs;
+    waiting?.resolve({ answer, computeMs });
+  }
+
+  #die(message: string): void {
+    this.#death ??= message;
+    for (const call of [...this.#waiting.keys()]) {
+      this.#settle(call, { kind: 'failed', message: this.#death });
+    }
+  }
+}
+
+function expectKind<Kind extends SessionAnswer['kind']>(
+  kind: Kind,
+  answer: SessionAnswer,
+): Answered<Kind> | Answered<'failed'> {
+  if (answer.kind === 'failed') return answer;
+  if (isKind(kind, answer)) return answer;
+  throw new TypeError(`the session thread answered ${answer.kind} where ${kind} was expected`);
+}
+
+function isKind<Kind extends SessionAnswer['kind']>(
+  kind: Kind,
+  answer: SessionAnswer,
+): answer is Answered<Kind> {
+  return answer.kind === kind;
+}

@@ -1,0 +1,37 @@
+import type { FamilyContract, InputContract } from '../../core/request/family.ts';
+import type { ModelVersion } from './model-version.ts';
+
+/**
+ * What a request to the family must look like, so that any of its versions can score it: the inputs, which all versions share, and
+ * the tightest limits. The SLA is that of the newest baseline.
+ */
+export function familyContract(family: string, versions: readonly ModelVersion[]): FamilyContract {
+  const reference = versions.findLast((version) => version.variant === 'baseline') ?? versions.at(-1);
+  if (reference === undefined) throw new RangeError(`${family} has no version`);
+  const least = (limit: keyof ModelVersion['limits']): number =>
+    Math.min(...versions.map((version) => version.limits[limit]));
+  return {
+    family,
+    slaMs: reference.slaMs,
+    versions: versions.map(({ version, variant }) => ({ version, variant })),
+    candidatesMax: least('candidatesMax'),
+    sequenceLengthMax: least('sequenceLengthMax'),
+    tensorBytesMax: least('tensorBytesMax'),
+    inputs: reference.inputs,
+  };
+}
+
+/** Why a request for `reference` could not be scored by `version`; `undefined` where it could. */
+export function inputDifference(version: ModelVersion, reference: ModelVersion): string | undefined {
+  const describe = (input: InputContract): string =>
+    `${input.name}: ${input.side} ${input.datatype} [${input.shape.join(', ')}]${input.required ? '' : ' optional'}`;
+  const wanted = reference.inputs.map(describe);
+  const given = version.inputs.map(describe);
+  const odd = [
+    ...given.filter((input) => !wanted.includes(input)),
+    ...wanted.filter((input) => !given.includes(input)),
+  ];
+  if (odd.length === 0) return undefined;
+  const name = `${version.family}/${version.version}`;
+  return `${name} takes other inputs than ${reference.family}/${reference.version}: ${odd.join('; ')}`;
+}

@@ -1,0 +1,70 @@
+import type { InputContract, Variant } from '../../core/request/family.ts';
+import type { CostModel } from '../../core/signals/cost-model.ts';
+import { compileRankBy, type HintDefault, type RankBy } from '../rank-by.ts';
+import type { ModelConfig } from './config.ts';
+import { inputContracts } from './config.ts';
+
+export interface ModelHead {
+  name: string;
+  /** True where its values lie in [0, 1]. */
+  probability: boolean;
+  meaning: string;
+}
+
+export interface ModelLimits {
+  candidatesMax: number;
+  sequenceLengthMax: number;
+  tensorBytesMax: number;
+}
+
+/** One version of a model family, as its config and cost model say. */
+export interface ModelVersion {
+  family: string;
+  version: string;
+  variant: Variant;
+  /** Trained on synthetic data; shown wherever its scores are. */
+  synthetic: boolean;
+  description: string;
+  inputs: readonly InputContract[];
+  heads: readonly ModelHead[];
+  hints: readonly HintDefault[];
+  rankBy: RankBy;
+  slaMs: number;
+  /** Variants of a family whose targets are equal may replace each other. */
+  calibrationTarget: string;
+  limits: ModelLimits;
+  /** Of one request alone, on one thread. */
+  cost: CostModel;
+  /** Rows of a sequence, where nothing is known of the request. */
+  typicalRows: number;
+  /** `sha256:<hex>` of the graph's bytes. */
+  digest: string;
+  files: { graph: string; golden: string };
+}
+
+/** @throws MillraceError INVALID_MODEL where rankBy cannot be compiled. */
+export function modelVersion(config: ModelConfig, cost: CostModel, typicalRows: number): ModelVersion {
+  const heads = config.heads.map(({ name, probability, meaning }) => ({ name, probability, meaning }));
+  return {
+    family: config.family,
+    version: String(config.version),
+    variant: config.variant,
+    synthetic: config.synthetic,
+    description: config.description,
+    inputs: inputContracts(config),
+    heads,
+    hints: config.hints,
+    rankBy: compileRankBy(
+      config.rankBy,
+      heads.map((head) => head.name),
+      config.hints,
+    ),
+    slaMs: config.slaMs,
+    calibrationTarget: config.calibrationTarget,
+    limits: config.limits,
+    cost,
+    typicalRows,
+    digest: config.model.digest,
+    files: { graph: config.model.file, golden: config.golden },
+  };
+}

@@ -1,0 +1,65 @@
+import { createHash } from 'node:crypto';
+import { open, realpath } from 'node:fs/promises';
+import { sep } from 'node:path';
+import { MillraceError } from '../../core/errors.ts';
+
+const CHUNK_BYTES = 1024 * 1024;
+
+export interface FileContents {
+  bytes: Uint8Array<ArrayBuffer>;
+  /** `sha256:<hex>` of the bytes. */
+  digest: string;
+}
+
+/**
+ * Reads a regular file that lies, links followed, inside `root` (itself a real path). Long files are read and hashed in
+ * chunks, so that the event loop stays free.
+ * @param label names the file in messages
+ * @throws MillraceError INVALID_MODEL: missing, outside the root, not a file, larger than `bytesMax`.
+ */
+export async function readInside(
+  root: string,
+  path: string,
+  label: string,
+  bytesMax: number,
+): Promise<FileContents> {
+  const real = await realpath(path).catch((cause: unknown) => {
+    throw new MillraceError('INVALID_MODEL', `${label} cannot be read`, { cause });
+  });
+  if (!real.startsWith(root + sep)) {
+    throw new MillraceError('INVALID_MODEL', `${label} is a link out of the model repository`, {
+      advice: 'Put the file itself into the repository.',
+    });
+  }
+  const file = await open(real, 'r');
+  try {
+    const stat = await file.stat();
+    if (!stat.isFile()) throw new MillraceError('INVALID_MODEL', `${label} is not a file`);
+    if (stat.size > bytesMax) {
+      throw new MillraceError('INVALID_MODEL', `${label} is too large`, {
+        value: stat.size,
+        allowed: `at most ${bytesMax} bytes`,
+      });
+    }
+    return await readHashed(file, stat.size, label);
+  } finally {
+    await file.close();
+  }
+}
+
+async function readHashed(
+  file: Awaited<ReturnType<typeof open>>,
+  size: number,
+  label: string,
+): Promise<FileContents> {
+  const bytes = new Uint8Array(size);
+  const hash = createHash('sha256');
+  for (let at = 0; at < size; ) {
+    const { bytesRead } = await file.read(bytes, at, Math.min(CHUNK_BYTES, size - at), at);
+    if (bytesRead === 0)
+      throw new MillraceError('INVALID_MODEL', `${label} became shorter while it was read`);
+    hash.update(bytes.subarray(at, at + bytesRead));
+    at += bytesRead;
+  }
+  return { bytes, digest: `sha256:${hash.digest('hex')}` };
+}

@@ -1,0 +1,66 @@
+import { type Admin, Kafka, logLevel } from 'kafkajs';
+
+const COORDINATOR_PARTITIONS = 8;
+const TOPIC = 'millrace-warm-up';
+const RETRY = { initialRetryTime: 20, factor: 0, multiplier: 1.5, maxRetryTime: 500, retries: 40 };
+
+/**
+ * Makes a fresh cluster do once what clients do first, and leaves nothing behind but its internal topics: coordinators that
+ * are still loading answer with errors, which clients log. Touches every partition of both coordinator topics.
+ */
+export async function warmUp(brokers: readonly string[]): Promise<void> {
+  const kafka = new Kafka({
+    clientId: 'millrace-warm-up',
+    brokers: [...brokers],
+    logLevel: logLevel.NOTHING,
+    retry: RETRY,
+  });
+  const admin = kafka.admin();
+  await admin.connect();
+  try {
+    await admin.createTopics({ topics: [{ topic: TOPIC, numPartitions: 1 }], waitForLeaders: true });
+    await Promise.all([warmGroups(kafka, admin), warmTransactions(kafka)]);
+    await admin.deleteGroups([TOPIC]);
+    await admin.deleteTopics({ topics: [TOPIC] });
+  } finally {
+    await admin.disconnect();
+  }
+}
+
+async function warmGroups(kafka: Kafka, admin: Admin): Promise<void> {
+  const consumer = kafka.consumer({ groupId: TOPIC, maxWaitTimeInMs: 100 });
+  await consumer.connect();
+  try {
+    await consumer.subscribe({ topics: [TOPIC], fromBeginning: true });
+    const joined = new Promise<void>((resolve) => {
+      consumer.on(consumer.events.GROUP_JOIN, () => resolve());
+    });
+    await consumer.run({ autoCommit: false, eachMessage: async () => undefined });
+    await joined;
+    await consumer.commitOffsets([{ topic: TOPIC, partition: 0, offset: '0' }]);
+    await Promise.all(spreadNames().map((groupId) => admin.fetchOffsets({ groupId })));
+  } finally {
+    await consumer.disconnect();
+  }
+}
+
+async function warmTransactions(kafka: Kafka): Promise<void> {
+  await Promise.all(
+    spreadNames().map(async (transactionalId) => {
+      const producer = kafka.producer({ transactionalId, maxInFlightRequests: 1, idempotent: true });
+      await producer.connect();
+      try {
+        const transaction = await producer.transaction();
+        await transaction.send({ topic: TOPIC, messages: [{ key: 'warm', value: 'up', partition: 0 }] });
+        await transaction.commit();
+      } finally {
+        await producer.disconnect();
+      }
+    }),
+  );
+}
+
+/** Names that lie on all partitions of a coordinator topic: the last character is the last term of Java's string hash. */
+function spreadNames(): string[] {
+  return Array.from({ length: COORDINATOR_PARTITIONS }, (_, index) => `${TOPIC}-${index}`);
+}

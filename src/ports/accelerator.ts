@@ -1,0 +1,66 @@
+import type { Datatype, Tensor } from '../core/request/tensor.ts';
+
+/** Which rows an input has: one per request, one per candidate, or the candidate's row of the request side. */
+export type InputSide = 'request' | 'candidate' | 'request-index' | 'request-length';
+
+/** One request's part of a batch: the candidates [0, scoreLimit) are scored. */
+export interface ScoreItem {
+  requestTensors: readonly Tensor[];
+  candidateTensors: readonly Tensor[];
+  /** Numbers that `rankBy` may read. */
+  hints: Readonly<Record<string, number>>;
+  scoreLimit: number;
+}
+
+export interface HeadScores {
+  name: string;
+  /** FP32 [n], one per scored candidate. */
+  values: Float32Array;
+}
+
+export interface ItemScores {
+  heads: HeadScores[];
+  /** FP32 [n]: what the family's `rankBy` makes of the heads. */
+  scores: Float32Array;
+}
+
+/** Per item: scores, or why this item alone could not be scored (bad tensor, non-finite value). */
+export type ItemResult = { status: 'scored'; scores: ItemScores } | { status: 'failed'; error: Error };
+
+export interface BatchResult {
+  /** In the order of the batch's items. */
+  items: ItemResult[];
+  /** Time on the accelerator. */
+  computeMs: number;
+  /** Bytes packed for the accelerator and read back. */
+  bytesMoved: number;
+}
+
+export interface AcceleratorCapabilities {
+  /** `onnx-cpu`, `simulated`, … */
+  backend: string;
+  /** True where service times are drawn from a profile; shown wherever results of it show. */
+  simulated: boolean;
+  kernels: readonly string[];
+  memories: readonly string[];
+  datatypes: readonly Datatype[];
+}
+
+export interface LoadedModel {
+  readonly family: string;
+  readonly version: string;
+  readonly variant: 'baseline' | 'enhanced';
+  /** Runs one batch. Rejects only when the whole batch failed (MillraceError MODEL_FAILED); bad items fail by themselves. */
+  run(items: readonly ScoreItem[], kernel: string): Promise<BatchResult>;
+  /** Expected time for such a batch: C_R per request and C_C per candidate (the request side is shared). */
+  predictMs(requests: number, candidates: number): number;
+  unload(): Promise<void>;
+}
+
+/** One API over every kind of hardware. A backend loads a version of a model and runs batches. */
+export interface Accelerator {
+  readonly capabilities: AcceleratorCapabilities;
+  /** @throws MillraceError INVALID_MODEL with the reason; whatever was loaded before stays. */
+  load(family: string, version: string): Promise<LoadedModel>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,154 @@
+import type { Telemetry } from './telemetry.ts';
+
+/** Header values as bytes; keys are short ASCII. */
+export type Headers = Readonly<Record<string, Buffer>>;
+
+export interface OutboundRecord {
+  topic: string;
+  /** Always chosen by the sender: a client's retry must never move a record to another partition. */
+  partition: number;
+  key: Buffer | null;
+  /** null is a tombstone. */
+  value: Buffer | null;
+  headers?: Headers;
+}
+
+export interface InboundRecord {
+  readonly topic: string;
+  readonly partition: number;
+  readonly offset: number;
+  /** The broker's append time (LogAppendTime), ms since the epoch on the broker's clock. */
+  readonly timestampMs: number;
+  readonly key: Buffer | null;
+  readonly value: Buffer | null;
+  readonly headers: Headers;
+  /** The assignment under which it was delivered. An acknowledgement under an older assignment is ignored. */
+  readonly assignment: number;
+}
+
+export interface TopicPartition {
+  topic: string;
+  partition: number;
+}
+
+/** Where reading starts when the group has committed nothing on a partition (or keeps no commits). */
+export type StartAt = 'earliest' | 'latest';
+
+export interface SubscribeOptions {
+  /** The consumer group. */
+  group: string;
+  topics: readonly string[];
+  startAt: StartAt;
+  /**
+   * A slot subscription: exactly these partitions of the only topic, all owned by one member of the group.
+   * Other members stand by and take over when the owner leaves or dies. Without it the topics' partitions are
+   * spread over the members by a sticky assigner: a join or leave moves as few partitions as it can.
+   */
+  slots?: readonly number[];
+  /** Delivery of a partition stops while so many of its records are unacknowledged (default 1 000), or so many bytes (default 16 MiB). */
+  unacknowledgedMax?: number;
+  unacknowledgedBytesMax?: number;
+}
+
+export interface BroadcastOptions {
+  topics: readonly string[];
+  startAt: StartAt;
+  /** Default: all partitions of the topics. */
+  partitions?: readonly number[];
+}
+
+/**
+ * What the subscriber promises and what it is promised:
+ * - `onRecords` gets records of one partition, in offset order, each once per assignment. It must return quickly (it only
+ *   enqueues); work goes on afterwards, in any order. It must not throw.
+ * - each record is acknowledged exactly once when its work is done *and* whatever came of it is itself acknowledged by the bus.
+ *   The bus commits, per partition, the highest offset below which all are acknowledged, and nothing past it.
+ * - `onRevoked` is called before partitions go away (rebalance, close). The bus waits for the promise (at most `drainTimeoutMs`
+ *   of the adapter), commits what is contiguous, then lets go. After it resolved, nothing more of those partitions is delivered
+ *   under that assignment; acknowledgements that come too late are ignored, so the next owner sees the record again.
+ * - partitions that were lost without notice (session expired) are reported by `onLost`; nothing can be committed any more.
+ * - a crash of the client is retried inside the adapter for ever, with back-off; `onError` is told, for logs and readiness.
+ */
+export interface Subscriber {
+  onRecords(records: readonly InboundRecord[]): void;
+  onAssigned?(partitions: readonly TopicPartition[]): void;
+  onRevoked?(partitions: readonly TopicPartition[]): Promise<void>;
+  onLost?(partitions: readonly TopicPartition[]): void;
+  onError?(error: unknown): void;
+}
+
+export interface Subscription {
+  acknowledge(record: InboundRecord): void;
+  /** What this member owns now. */
+  assigned(): readonly TopicPartition[];
+  /** Milliseconds since the broker last answered a fetch (records or none); readiness fails when it is stale. */
+  sinceLastFetchMs(): number;
+  /** Stops delivery, drains through `onRevoked`, commits, leaves the group. Resolves when nothing more will be called. */
+  close(): Promise<void>;
+}
+
+export interface Reader {
+  /** Resolves when everything that lay in the partitions at the start of the reading has been delivered. */
+  readonly caughtUp: Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface TopicSpec {
+  name: string;
+  partitions: number;
+  replication: number;
+  config: Readonly<Record<string, string>>;
+}
+
+export interface Watermarks {
+  partition: number;
+  /** First offset still kept. */
+  low: number;
+  /** Offset that the next record gets. */
+  high: number;
+}
+
+export interface BusAdmin {
+  /** Creates what is missing; answers the names created. Existing topics are left as they are. */
+  createTopics(specs: readonly TopicSpec[]): Promise<readonly string[]>;
+  /** Raises the number of partitions; never lowers it. */
+  growTopic(topic: string, partitions: number): Promise<void>;
+  deleteTopics(topics: readonly string[]): Promise<void>;
+  listTopics(): Promise<readonly string[]>;
+  watermarks(topic: string): Promise<readonly Watermarks[]>;
+  /** Committed offset per partition, -1 where none. */
+  committed(group: string, topic: string): Promise<ReadonlyMap<number, number>>;
+}
+
+/**
+ * Kafka as millrace needs it. Adapters: kafkajs, @platformatic/kafka, memory.
+ *
+ * `produce` resolves when the record is stored by all in-sync replicas. While the broker is away, or refuses for a reason that passes
+ * (not enough replicas, quota, leader election), it stays pending and the adapter keeps trying: that is the back-pressure. It rejects with
+ * MillraceError TOO_LARGE or BUS_UNAVAILABLE (after close, or an unknown topic), never for a passing fault. Records of one partition are stored in the
+ * order of the calls. There is no linger: a batch is what gathered while the one before it was in flight.
+ */
+export interface MessageBus {
+  produce(record: OutboundRecord): Promise<void>;
+  /** Partitions of a topic, from metadata that is at most some seconds old. @throws MillraceError BUS_UNAVAILABLE where the topic does not exist. */
+  partitionCount(topic: string): Promise<number>;
+  /** Resolves once the member has joined its group (it may own nothing yet, when others hold the slots). */
+  subscribe(options: SubscribeOptions, subscriber: Subscriber): Promise<Subscription>;
+  /**
+   * Reads partitions without a group and without commits. Once the promise resolves, every record appended later will be
+   * delivered (`latest`), or every record kept, from the first on (`earliest`). Delivery survives broker restarts.
+   */
+  read(options: BroadcastOptions, onRecords: (records: readonly InboundRecord[]) => void): Promise<Reader>;
+  readonly admin: BusAdmin;
+  /** Waits for what was produced, closes subscriptions and connections. */
+  close(): Promise<void>;
+}
+
+export interface BusOptions {
+  clientId: string;
+  /** How long a revoked partition may drain. */
+  drainTimeoutMs: number;
+  /** How soon a dead member's partitions go to another; Kafka allows 6 000 and up by default. */
+  sessionTimeoutMs: number;
+  telemetry: Telemetry;
+}

@@ -1,0 +1,207 @@
+import { type Dispatch, makePoolStatus } from '../../contracts/records.ts';
+import { compareVersions } from '../../core/routing/choose.ts';
+import type { Accelerator, LoadedModel } from '../../ports/accelerator.ts';
+import { type RunningStage, runStage } from '../run-stage.ts';
+import {
+  openDeadLetters,
+  openResults,
+  produceAside,
+  type Stage,
+  type StageDeps,
+  staleFetch,
+} from '../stage.ts';
+import { AckSender } from './ack-sender.ts';
+import { WorkerWindows } from './windows.ts';
+import { Worker, type WorkerConfig } from './worker.ts';
+
+export interface AcceleratorWorkerConfig extends Omit<WorkerConfig, 'simulated'> {
+  /** Changes with every start. */
+  incarnation: string;
+  accelerator: string;
+  capacityClass: 'dedicated' | 'opportunistic';
+  /** Partitions of the pool's dispatch topic to own. */
+  slots: readonly number[];
+  heartbeatMs: number;
+  windowMs: number;
+  ackCoalesceMs: number;
+  unacknowledgedMax: number;
+  deadLetterPayload: 'full' | 'hash';
+}
+
+export interface AcceleratorWorkerDeps extends StageDeps {
+  backend: Accelerator;
+  models: readonly LoadedModel[];
+}
+
+/** dispatch → scored-results: owns slots, queues, batches, runs the model, reports. */
+export async function createAcceleratorWorkerStage(
+  config: AcceleratorWorkerConfig,
+  deps: AcceleratorWorkerDeps,
+): Promise<Stage & { worker: Worker }> {
+  const results = await openResults(deps);
+  const windows = new WorkerWindows(config, deps.clock);
+  const acks: AckSender = new AckSender({
+    worker: config.worker,
+    incarnation: config.incarnation,
+    pool: config.pool,
+    topic: deps.topics.fixed('acks'),
+    coalesceMs: config.ackCoalesceMs,
+    codec: deps.codecs.for('DispatchAck'),
+    clock: deps.clock,
+    load: () => worker.load(),
+    produce: (record) => produceAside(deps, record),
+  });
+  const worker: Worker = new Worker(
+    { ...config, simulated: deps.backend.capabilities.simulated },
+    {
+      clock: deps.clock,
+      codecs: deps.codecs,
+      requestCodec: deps.codecs.for('ScoreRequest'),
+      results,
+      acks,
+      windows,
+      modelFor: modelChooser(deps.models),
+    },
+  );
+  const topic = deps.topics.dispatch(config.pool);
+  const deadLetters = await openDeadLetters<Dispatch>(deps, [topic], {
+    stage: 'accelerator-worker',
+    results,
+    payload: config.deadLetterPayload,
+    requestOf: (dispatch) => dispatch,
+  });
+  const slots: RunningStage[] = await Promise.all(
+    config.slots.map((slot) =>
+      runStage<Dispatch>(deps, {
+        name: 'accelerator-worker',
+        subscription: {
+          group: `${deps.topics.prefix}.worker.${config.pool}.${slot}`,
+          topics: [topic],
+          startAt: 'earliest',
+          slots: [slot],
+          unacknowledgedMax: config.unacknowledgedMax,
+        },
+        codec: deps.codecs.for('Dispatch'),
+        tries: config.tries,
+        handle: (delivery) => worker.handle(delivery),
+        abandon: (gone) => worker.abandon(gone),
+        deadLetters,
+      }),
+    ),
+  );
+  const heartbeat = createHeartbeat(config, deps, worker, () =>
+    slots.flatMap((slot) => slot.assigned().map((owned) => owned.partition)),
+  );
+  const cancels = [
+    deps.clock.every(config.heartbeatMs, heartbeat.beat),
+    deps.clock.every(config.windowMs, () => publishWindows(deps, windows, worker, config)),
+  ];
+  heartbeat.beat();
+  return {
+    name: 'accelerator-worker',
+    worker,
+    unready: () =>
+      slots.map((slot) => staleFetch(slot.sinceLastFetchMs())).find((reason) => reason !== undefined),
+    inFlight: () => slots.reduce((sum, slot) => sum + slot.inFlight(), 0),
+    async close() {
+      heartbeat.leaving();
+      await Promise.all(slots.map((slot) => slot.close()));
+      for (const cancel of cancels) cancel();
+      acks.flush();
+      publishWindows(deps, windows, worker, config);
+      await heartbeat.leave();
+    },
+  };
+}
+
+/** The pinned version, else the newest of the variant. */
+function modelChooser(models: readonly LoadedModel[]) {
+  return (family: string, version: string | null, variant: Dispatch['variant']): LoadedModel | undefined => {
+    const able = models.filter(
+      (model) =>
+        model.family === family &&
+        (version === null ? model.variant === variant.toLowerCase() : model.version === version),
+    );
+    return [...able].sort((a, b) => compareVersions(b.version, a.version))[0];
+  };
+}
+
+function createHeartbeat(
+  config: AcceleratorWorkerConfig,
+  deps: AcceleratorWorkerDeps,
+  worker: Worker,
+  owned: () => number[],
+) {
+  const codec = deps.codecs.for('PoolStatus');
+  const topic = deps.topics.fixed('pool-status');
+  const key = Buffer.from(config.worker);
+  const { capabilities } = deps.backend;
+  let sequence = 0;
+  let leaving = false;
+  const beat = (): void => {
+    const load = worker.load();
+    sequence += 1;
+    const status = makePoolStatus({
+      pool: config.pool,
+      capacityClass: config.capacityClass === 'dedicated' ? 'DEDICATED' : 'OPPORTUNISTIC',
+      worker: config.worker,
+      incarnation: config.incarnation,
+      sequence,
+      accelerator: config.accelerator,
+      backend: capabilities.backend,
+      simulated: capabilities.simulated,
+      slots: leaving ? [] : owned(),
+      kernels: [...capabilities.kernels],
+      memories: [...capabilities.memories],
+      models: deps.models.map((model) => ({
+        family: model.family,
+        version: model.version,
+        variant: model.variant === 'enhanced' ? 'ENHANCED' : 'BASELINE',
+      })),
+      speed: 1,
+      batchRequests: load.batchRequests,
+      queuedPredictedMs: load.queuedPredictedMs,
+    });
+    produceAside(deps, { topic, partition: 0, key, value: codec.encode(status) });
+  };
+  return {
+    beat,
+    /** Routers stop sending before the slots are let go. */
+    leaving(): void {
+      leaving = true;
+      beat();
+    },
+    leave: () => deps.bus.produce({ topic, partition: 0, key, value: null }),
+  };
+}
+
+function publishWindows(
+  deps: AcceleratorWorkerDeps,
+  windows: WorkerWindows,
+  worker: Worker,
+  config: AcceleratorWorkerConfig,
+): void {
+  const codec = deps.codecs.for('WorkerWindow');
+  const results = deps.telemetry.counter({
+    name: 'millrace_results_total',
+    help: 'Requests ended by workers, by pool and outcome.',
+    labels: ['pool', 'outcome'],
+  });
+  const queued = deps.telemetry.gauge({
+    name: 'millrace_worker_queued_requests',
+    help: 'Requests in the queue of the worker.',
+    labels: ['pool'],
+  });
+  const { pool } = config;
+  queued.set(worker.load().queued, { pool });
+  for (const window of windows.take()) {
+    for (const [outcome, count] of Object.entries(window.outcomes))
+      results.add(count, { pool, outcome: outcome.toLowerCase() });
+    produceAside(deps, {
+      topic: deps.topics.fixed('latency-metrics'),
+      partition: 0,
+      key: Buffer.from(config.worker),
+      value: codec.encode(window),
+    });
+  }
+}

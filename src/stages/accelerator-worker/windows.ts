@@ -1,0 +1,151 @@
+import {
+  type Dispatch,
+  makeHeadWindow,
+  makeWorkerWindow,
+  type OutcomeKind,
+  type WorkerWindow,
+} from '../../contracts/records.ts';
+import { LatencySketch } from '../../core/latency/sketch.ts';
+import type { ItemScores } from '../../ports/accelerator.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { Computed } from './results.ts';
+import type { WorkerJob } from './worker.ts';
+
+const HEAD_BINS = 20;
+
+interface HeadCounts {
+  count: number;
+  sum: number;
+  histogram: number[];
+}
+
+/** One combination of kernel, memory, model version, variant and arm in the window that is open. */
+interface OpenWindow {
+  kernel: string;
+  memory: string;
+  model: string;
+  modelVersion: string;
+  variant: Dispatch['variant'];
+  arm: Dispatch['policy']['arm'];
+  inTopic: LatencySketch;
+  queue: LatencySketch;
+  compute: LatencySketch;
+  endToEnd: LatencySketch;
+  outcomes: Map<string, number>;
+  heads: Map<string, HeadCounts>;
+  bytesMoved: number;
+}
+
+/** Latency sketches, outcome counts and score distributions of one worker, window by window. */
+export class WorkerWindows {
+  readonly #identity: { worker: string; incarnation: string; pool: string };
+  readonly #clock: Clock;
+  #open = new Map<string, OpenWindow>();
+  #startedMs: number;
+  #sequence = 0;
+
+  constructor(identity: { worker: string; incarnation: string; pool: string }, clock: Clock) {
+    this.#identity = identity;
+    this.#clock = clock;
+    this.#startedMs = clock.monotonicMs();
+  }
+
+  scored(job: WorkerJob, computed: Computed, scores: ItemScores, bytesMoved: number): void {
+    const dispatch = job.delivery.value;
+    const window = this.#of(dispatch);
+    const inTopicMs = dispatch.inTopicMs + job.delivery.inTopicMs;
+    window.inTopic.add(inTopicMs);
+    window.queue.add(computed.queueMs);
+    window.compute.add(computed.computeMs);
+    window.endToEnd.add(
+      inTopicMs + dispatch.extractMs + dispatch.routeMs + (computed.nowMs - job.delivery.receivedAtMs),
+    );
+    window.bytesMoved += bytesMoved;
+    for (const head of scores.heads) countHead(window, head.name, head.values);
+  }
+
+  ended(dispatch: Dispatch, outcome: OutcomeKind): void {
+    const { outcomes } = this.#of(dispatch);
+    outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+  }
+
+  /** The windows since the last call; empty when nothing happened. */
+  take(): WorkerWindow[] {
+    const nowMs = this.#clock.monotonicMs();
+    const windowMs = nowMs - this.#startedMs;
+    const taken = [...this.#open.values()].map((window) => this.#close(window, windowMs));
+    this.#open = new Map();
+    this.#startedMs = nowMs;
+    return taken;
+  }
+
+  #close(window: OpenWindow, windowMs: number): WorkerWindow {
+    this.#sequence += 1;
+    return makeWorkerWindow({
+      ...this.#identity,
+      sequence: this.#sequence,
+      windowStartMs: this.#clock.wallMs() - windowMs,
+      windowMs,
+      kernel: window.kernel,
+      memory: window.memory,
+      model: window.model,
+      modelVersion: window.modelVersion,
+      variant: window.variant,
+      arm: window.arm,
+      inTopicSketch: window.inTopic.toBytes(),
+      queueSketch: window.queue.toBytes(),
+      computeSketch: window.compute.toBytes(),
+      endToEndSketch: window.endToEnd.toBytes(),
+      outcomes: Object.fromEntries(window.outcomes),
+      heads: [...window.heads].map(([name, head]) =>
+        makeHeadWindow({
+          name,
+          count: head.count,
+          mean: head.count === 0 ? 0 : head.sum / head.count,
+          histogram: head.histogram,
+        }),
+      ),
+      bytesMoved: Math.round(window.bytesMoved),
+    });
+  }
+
+  #of(dispatch: Dispatch): OpenWindow {
+    const { kernel, memory, model, variant, policy } = dispatch;
+    const modelVersion = dispatch.modelVersion ?? '';
+    const key = [kernel, memory, model, modelVersion, variant, policy.arm].join(' ');
+    let window = this.#open.get(key);
+    if (window === undefined) {
+      window = {
+        kernel,
+        memory,
+        model,
+        modelVersion,
+        variant,
+        arm: policy.arm,
+        inTopic: new LatencySketch(),
+        queue: new LatencySketch(),
+        compute: new LatencySketch(),
+        endToEnd: new LatencySketch(),
+        outcomes: new Map(),
+        heads: new Map(),
+        bytesMoved: 0,
+      };
+      this.#open.set(key, window);
+    }
+    return window;
+  }
+}
+
+function countHead(window: OpenWindow, name: string, values: Float32Array): void {
+  let head = window.heads.get(name);
+  if (head === undefined) {
+    head = { count: 0, sum: 0, histogram: new Array<number>(HEAD_BINS).fill(0) };
+    window.heads.set(name, head);
+  }
+  for (const value of values) {
+    head.count += 1;
+    head.sum += value;
+    const bin = Math.min(HEAD_BINS - 1, Math.max(0, Math.floor(value * HEAD_BINS)));
+    head.histogram[bin] = (head.histogram[bin] ?? 0) + 1;
+  }
+}

@@ -1,0 +1,300 @@
+import type { Codecs, RecordCodec } from '../../contracts/codec.ts';
+import { type Dispatch, type ScoredResult, type ScoreRequest, VARIANTS } from '../../contracts/records.ts';
+import { planBatch } from '../../core/batching/plan.ts';
+import { type Work, WorkQueue } from '../../core/batching/work-queue.ts';
+import { MillraceError } from '../../core/errors.ts';
+import type { BatchResult, ItemResult, LoadedModel, ScoreItem } from '../../ports/accelerator.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { InboundRecord } from '../../ports/message-bus.ts';
+import type { ResultWriter } from '../results.ts';
+import type { Delivery } from '../run-stage.ts';
+import type { AckSender } from './ack-sender.ts';
+import { type Computed, failedResult, scoredResult, unscoredResult } from './results.ts';
+import type { WorkerWindows } from './windows.ts';
+
+export interface WorkerConfig {
+  worker: string;
+  pool: string;
+  simulated: boolean;
+  batchRequestsMax: number;
+  batchCandidatesMax: number;
+  /** Batches on the accelerator at once; more than 1 overlaps packing with computing. */
+  batchesInFlightMax: number;
+  /** How often a request that the model fails on is tried alone before it is a dead letter. */
+  tries: number;
+}
+
+export interface WorkerDeps {
+  clock: Clock;
+  codecs: Codecs;
+  requestCodec: RecordCodec<ScoreRequest>;
+  results: ResultWriter;
+  acks: AckSender;
+  windows: WorkerWindows;
+  /** The loaded version that serves a dispatch, if this worker has one. */
+  modelFor(family: string, version: string | null, variant: Dispatch['variant']): LoadedModel | undefined;
+}
+
+/** A dispatch in the worker's queue. */
+export interface WorkerJob {
+  delivery: Delivery<Dispatch>;
+  request: ScoreRequest;
+  model: LoadedModel;
+  /** How often the model failed on it alone. */
+  failures: number;
+}
+
+const SERVICE_DECAY = 0.9;
+const LEARN_RETRY_MS = 200;
+
+/**
+ * Queue, batches, model: dispatches are queued earliest deadline first, expired ones are answered before computing, the rest runs
+ * in batches across requests. Results go out and the dispatch is acknowledged once they are stored.
+ */
+export class Worker {
+  readonly #config: WorkerConfig;
+  readonly #deps: WorkerDeps;
+  readonly #queue = new WorkQueue<WorkerJob>();
+  #running = 0;
+  #serviceMs = 0;
+  #enqueuedPredictedMs = 0;
+  #completedPredictedMs = 0;
+  #busyMs = 0;
+  #pumping = false;
+
+  constructor(config: WorkerConfig, deps: WorkerDeps) {
+    this.#config = config;
+    this.#deps = deps;
+  }
+
+  /** For heartbeats, acknowledgements and metrics. */
+  load(): WorkerLoad {
+    return {
+      queued: this.#queue.length,
+      running: this.#running,
+      queuedPredictedMs: this.#queue.predictedMs,
+      enqueuedPredictedMs: this.#enqueuedPredictedMs,
+      completedPredictedMs: this.#completedPredictedMs,
+      busyMs: this.#busyMs,
+      serviceMs: this.#serviceMs,
+      batchRequests: this.#config.batchRequestsMax,
+    };
+  }
+
+  handle(delivery: Delivery<Dispatch>): void {
+    this.#deps.acks.arrived(delivery);
+    const decoded = this.#deps.requestCodec.decode(delivery.value.payload);
+    switch (decoded.status) {
+      case 'ok':
+        this.#admit(delivery, decoded.value);
+        return;
+      case 'unreadable':
+        throw new MillraceError(
+          decoded.code,
+          `the request inside the dispatch cannot be read: ${decoded.message}`,
+        );
+      case 'schema-unknown':
+        this.#learn(delivery, decoded.schemaId);
+        return;
+      default:
+        decoded satisfies never;
+    }
+  }
+
+  /** Gives up queued work whose slot went away; what runs is finished. */
+  abandon(gone: (record: InboundRecord) => boolean): void {
+    for (const work of this.#queue.remove((candidate) => gone(candidate.payload.delivery.record)))
+      work.payload.delivery.abandon();
+  }
+
+  #learn(delivery: Delivery<Dispatch>, schemaId: number): void {
+    this.#deps.codecs.learn(schemaId).then(
+      () => this.#retry(delivery),
+      () => this.#deps.clock.after(LEARN_RETRY_MS, () => this.#learn(delivery, schemaId)),
+    );
+  }
+
+  #retry(delivery: Delivery<Dispatch>): void {
+    const decoded = this.#deps.requestCodec.decode(delivery.value.payload);
+    if (decoded.status === 'ok') this.#admit(delivery, decoded.value);
+    else if (decoded.status === 'schema-unknown') this.#learn(delivery, decoded.schemaId);
+    else
+      this.#end(
+        delivery,
+        failedResult(this.#computed(delivery), new MillraceError(decoded.code, decoded.message)),
+      );
+  }
+
+  #admit(delivery: Delivery<Dispatch>, request: ScoreRequest): void {
+    const dispatch = delivery.value;
+    const model = this.#deps.modelFor(dispatch.model, dispatch.modelVersion, dispatch.variant);
+    if (model === undefined) {
+      const error = new MillraceError('UNKNOWN_MODEL', 'this worker has no such model version', {
+        value: `${dispatch.model}@${dispatch.modelVersion ?? dispatch.variant}`,
+        advice: 'Wait until pool status shows the version, then send the request again',
+      });
+      this.#end(delivery, failedResult(this.#computed(delivery, request), error));
+      return;
+    }
+    const predictedMs = Math.max(0, dispatch.predictedMs);
+    this.#enqueuedPredictedMs += predictedMs;
+    this.#queue.push({
+      deadlineMs: delivery.receivedAtMs + dispatch.budgetRemainingMs - delivery.inTopicMs,
+      optional: dispatch.variant === VARIANTS[1],
+      batchKey: `${model.family}@${model.version} ${dispatch.kernel}`,
+      candidates: dispatch.scoreLimit,
+      predictedMs,
+      payload: { delivery, request, model, failures: 0 },
+    });
+    this.#schedulePump();
+  }
+
+  /** Once per turn of the event loop, after all records of a fetch are queued: the batch is then as full as it can be. */
+  #schedulePump(): void {
+    if (this.#pumping) return;
+    this.#pumping = true;
+    this.#deps.clock.after(0, () => {
+      this.#pumping = false;
+      this.#pump();
+    });
+  }
+
+  #pump(): void {
+    while (this.#running < this.#config.batchesInFlightMax && this.#queue.length > 0) {
+      const limits = {
+        requestsMax: this.#config.batchRequestsMax,
+        candidatesMax: this.#config.batchCandidatesMax,
+      };
+      const nowMs = this.#deps.clock.monotonicMs();
+      const head = this.#queue.peek();
+      if (head === undefined) return;
+      const { model } = head.payload;
+      const plan = planBatch(this.#queue, limits, nowMs, (requests, candidates) =>
+        model.predictMs(requests, candidates),
+      );
+      for (const work of plan.expired) this.#expire(work, nowMs);
+      if (plan.batch.length > 0) this.#run(plan.batch, nowMs);
+    }
+  }
+
+  #run(batch: readonly Work<WorkerJob>[], startedMs: number): void {
+    const first = batch[0];
+    if (first === undefined) return;
+    this.#running += 1;
+    const items = batch.map((work) => itemOf(work.payload));
+    const { model, delivery } = first.payload;
+    model.run(items, delivery.value.kernel).then(
+      (result) => this.#finish(batch, result, startedMs),
+      (error: unknown) => this.#fail(batch, error, startedMs),
+    );
+  }
+
+  #finish(batch: readonly Work<WorkerJob>[], result: BatchResult, startedMs: number): void {
+    this.#account(batch, result.computeMs);
+    batch.forEach((work, index) => {
+      const item: ItemResult = result.items[index] ?? {
+        status: 'failed',
+        error: new MillraceError('MODEL_FAILED', 'the backend gave no result for the request'),
+      };
+      const computed = this.#computed(
+        work.payload.delivery,
+        work.payload.request,
+        startedMs,
+        result.computeMs,
+      );
+      const late = work.deadlineMs < this.#deps.clock.monotonicMs();
+      if (item.status === 'scored') {
+        const scored = scoredResult(computed, item.scores, work.payload.model, late);
+        this.#deps.windows.scored(work.payload, computed, item.scores, result.bytesMoved / batch.length);
+        this.#end(work.payload.delivery, scored);
+      } else {
+        this.#end(work.payload.delivery, failedResult(computed, item.error));
+      }
+    });
+    this.#pump();
+  }
+
+  /** The backend gave up on the whole batch: one by one, so that one request's fault is not another's; who fails alone, and again, is poison. */
+  #fail(batch: readonly Work<WorkerJob>[], error: unknown, startedMs: number): void {
+    this.#account(batch, this.#deps.clock.monotonicMs() - startedMs);
+    const retries = batch.length === 1 ? 1 : 0;
+    for (const work of batch) {
+      work.payload.failures += retries;
+      if (work.payload.failures < this.#config.tries) this.#run([work], this.#deps.clock.monotonicMs());
+      else this.#poison(work.payload, error);
+    }
+    this.#pump();
+  }
+
+  #poison(job: WorkerJob, error: unknown): void {
+    this.#deps.windows.ended(job.delivery.value, 'DEAD_LETTERED');
+    this.#deps.acks.completed(job.delivery);
+    const message = error instanceof Error ? error.message : String(error);
+    job.delivery.deadLetter('POISON', `the model failed on it ${job.failures} times: ${message}`);
+  }
+
+  #account(batch: readonly Work<WorkerJob>[], computeMs: number): void {
+    this.#running -= 1;
+    this.#busyMs += computeMs;
+    this.#serviceMs =
+      this.#serviceMs === 0 ? computeMs : SERVICE_DECAY * this.#serviceMs + (1 - SERVICE_DECAY) * computeMs;
+    for (const work of batch) this.#completedPredictedMs += work.predictedMs;
+  }
+
+  #expire(work: Work<WorkerJob>, nowMs: number): void {
+    const { delivery, request } = work.payload;
+    this.#end(
+      delivery,
+      unscoredResult(this.#computed(delivery, request, nowMs), {
+        outcome: 'EXPIRED',
+        code: 'BUDGET_EXHAUSTED',
+        message: `the budget of ${Math.round(delivery.value.budgetMs)} ms ran out before compute, in the queue of ${this.#config.worker}`,
+      }),
+    );
+  }
+
+  #end(delivery: Delivery<Dispatch>, result: ScoredResult): void {
+    this.#deps.windows.ended(delivery.value, result.outcome);
+    this.#deps.acks.completed(delivery);
+    delivery.finish([this.#deps.results.record(result, delivery.value.resultPartition)]);
+  }
+
+  #computed(
+    delivery: Delivery<Dispatch>,
+    request?: ScoreRequest,
+    startedMs?: number,
+    computeMs = 0,
+  ): Computed {
+    const nowMs = this.#deps.clock.monotonicMs();
+    const queueMs = (startedMs ?? nowMs) - delivery.receivedAtMs;
+    return {
+      delivery,
+      request,
+      queueMs,
+      computeMs,
+      worker: this.#config.worker,
+      simulated: this.#config.simulated,
+      nowMs,
+    };
+  }
+}
+
+export interface WorkerLoad {
+  queued: number;
+  running: number;
+  queuedPredictedMs: number;
+  enqueuedPredictedMs: number;
+  completedPredictedMs: number;
+  busyMs: number;
+  serviceMs: number;
+  batchRequests: number;
+}
+
+function itemOf(job: WorkerJob): ScoreItem {
+  return {
+    requestTensors: job.request.requestTensors,
+    candidateTensors: job.request.candidateTensors,
+    hints: job.request.hints,
+    scoreLimit: job.delivery.value.scoreLimit,
+  };
+}

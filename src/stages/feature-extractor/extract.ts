@@ -1,0 +1,119 @@
+import type { RecordCodec } from '../../contracts/codec.ts';
+import {
+  makeRoutableRequest,
+  makeTimings,
+  type RoutableRequest,
+  type ScoredResult,
+  type ScoreRequest,
+} from '../../contracts/records.ts';
+import { checkRequest } from '../../core/request/check.ts';
+import type { FamilyContract } from '../../core/request/family.ts';
+import type { RequestLimits } from '../../core/request/limits.ts';
+import { partitionForKey } from '../../core/request/partition.ts';
+import { SIGNALS_VERSION, type SignalExtractor } from '../../core/signals/extract.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { InboundRecord, OutboundRecord } from '../../ports/message-bus.ts';
+import { endedResult } from '../results.ts';
+import type { Delivery } from '../run-stage.ts';
+
+export interface ExtractorConfig {
+  families: ReadonlyMap<string, FamilyContract>;
+  limits: RequestLimits;
+}
+
+export interface ExtractorDeps {
+  clock: Clock;
+  signals: SignalExtractor;
+}
+
+/** Either a request that can be routed, or the result that ends it here. */
+export type Extraction =
+  | { status: 'routable'; request: RoutableRequest }
+  | { status: 'ended'; result: ScoredResult; resultPartition: number | null };
+
+/** Reads the signals off one request and checks it; the payload is passed on byte for byte. */
+export type Extract = (delivery: Delivery<ScoreRequest>) => Extraction;
+
+export function createExtractor(config: ExtractorConfig, deps: ExtractorDeps): Extract {
+  return (delivery) => {
+    const { record, value: request, inTopicMs } = delivery;
+    const startedMs = deps.clock.monotonicMs();
+    const check = checkRequest(request, config.families, config.limits);
+    if (check.status === 'rejected') {
+      return ended(delivery, startedMs, deps.clock, {
+        outcome: 'REJECTED',
+        code: check.code,
+        message: check.message,
+      });
+    }
+    const signals = deps.signals.extract(check);
+    const nowMs = deps.clock.monotonicMs();
+    const extractMs = nowMs - delivery.receivedAtMs;
+    return {
+      status: 'routable',
+      request: makeRoutableRequest({
+        requestId: request.requestId,
+        identity: identityOf(record),
+        model: check.family.family,
+        modelVersion: check.version ?? null,
+        signals: { ...request.hints, ...signals },
+        signalsVersion: SIGNALS_VERSION,
+        extractionUs: (nowMs - startedMs) * 1_000,
+        budgetMs: check.budgetMs,
+        budgetRemainingMs: check.budgetMs - inTopicMs - extractMs,
+        inTopicMs,
+        extractMs,
+        priority: request.priority,
+        value: check.value,
+        bucketKey: check.bucketKey,
+        region: request.region,
+        candidateCount: check.candidateCount,
+        baselineCandidates: request.baselineCandidates,
+        candidateValues: request.candidateValues,
+        context: { ...check.context },
+        optOut: request.optOut,
+        pin: request.pin,
+        resultPartition: request.resultPartition,
+        explain: request.explain,
+        payload: record.value ?? Buffer.alloc(0),
+      }),
+    };
+  };
+}
+
+/** The features record of a routable request, on the partition that its id gives. */
+export function featuresRecord(
+  request: RoutableRequest,
+  codec: RecordCodec<RoutableRequest>,
+  topic: string,
+  partitions: number,
+): OutboundRecord {
+  const key = Buffer.from(request.requestId);
+  return { topic, partition: partitionForKey(key, partitions), key, value: codec.encode(request) };
+}
+
+export function identityOf(record: InboundRecord): { topic: string; partition: number; offset: number } {
+  return { topic: record.topic, partition: record.partition, offset: record.offset };
+}
+
+function ended(
+  delivery: Delivery<ScoreRequest>,
+  startedMs: number,
+  clock: Clock,
+  ending: Parameters<typeof endedResult>[1],
+): Extraction {
+  const { record, value: request, inTopicMs } = delivery;
+  const extractMs = clock.monotonicMs() - startedMs;
+  const result = endedResult(
+    {
+      requestId: request.requestId,
+      identity: identityOf(record),
+      model: request.model,
+      baselineCandidates: request.baselineCandidates,
+      experiments: request.experiments,
+      timings: makeTimings({ inTopicMs, extractMs, totalMs: inTopicMs + extractMs }),
+    },
+    ending,
+  );
+  return { status: 'ended', result, resultPartition: request.resultPartition };
+}

@@ -1,0 +1,289 @@
+import type { Codecs } from '../../contracts/codec.ts';
+import { type ControlCommand, type ControlEvent, makeControlEvent } from '../../contracts/records.ts';
+import type { TopicNames } from '../../contracts/topics.ts';
+import {
+  type ControllerCommand,
+  type ControllerEvent,
+  type ControllerState,
+  decide,
+  evolve,
+  INITIAL_CONTROLLER_STATE,
+  type PublishedPolicy,
+  scopeState,
+} from '../../core/control/controller-state.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { ControlStore, PolicyPointer } from '../../ports/control-store.ts';
+import type { InboundRecord, MessageBus, OutboundRecord } from '../../ports/message-bus.ts';
+import type { Telemetry } from '../../ports/telemetry.ts';
+
+export interface ControllerConfig {
+  /** Name of this controller, the actor of its own events. */
+  controller: string;
+  /** Unsigned commands are refused unless the config says otherwise. */
+  acceptUnsigned: boolean;
+}
+
+export interface ControllerDeps {
+  bus: MessageBus;
+  store: ControlStore;
+  codecs: Codecs;
+  topics: TopicNames;
+  clock: Clock;
+  telemetry: Telemetry;
+  /** `sha256:<hex>`. */
+  digest(bytes: Uint8Array): string;
+  /** Reads and validates a policy document; its refusal is the reason in the log. */
+  checkPolicy(bytes: Uint8Array): { name: string; version: number };
+}
+
+/** The record that brought an event about. */
+interface Cause {
+  record: InboundRecord;
+  commandId: string;
+}
+
+const STORE_RETRY_MS = 500;
+
+/**
+ * The policy controller: whoever owns the control topic's only partition. On taking over it reads the control log from its first
+ * record, so its state is what the log says and nothing else; then it takes a term above every term that the log of events
+ * knows, writes each scope's pointer, and decides commands as they come.
+ */
+export class Controller {
+  readonly #config: ControllerConfig;
+  readonly #deps: ControllerDeps;
+  #state: ControllerState = INITIAL_CONTROLLER_STATE;
+  #documents = new Map<string, Uint8Array>();
+
+  constructor(config: ControllerConfig, deps: ControllerDeps) {
+    this.#config = config;
+    this.#deps = deps;
+  }
+
+  get state(): ControllerState {
+    return this.#state;
+  }
+
+  /** Rebuilds the state from the control log up to `committedOffset` (exclusive), takes a term, writes the pointers. */
+  async lead(committedOffset: number): Promise<void> {
+    this.#state = INITIAL_CONTROLLER_STATE;
+    this.#documents = new Map();
+    await this.#replay(committedOffset);
+    const term = (await this.#highestTerm()) + 1;
+    const taken: ControllerEvent = { type: 'leadership-taken', term };
+    this.#state = evolve(this.#state, taken);
+    await this.#record(taken, undefined);
+    for (const scope of this.#state.scopes.keys()) await this.#writePointer(scope);
+  }
+
+  /** Decides one command: events are in the log, and the pointer in the store, before the promise resolves. */
+  async handle(record: InboundRecord, command: ControlCommand): Promise<void> {
+    const events = decide(this.#state, this.#read(command));
+    for (const event of events) {
+      this.#state = evolve(this.#state, event);
+      await this.#record(event, { record, commandId: command.commandId });
+      if (event.type !== 'command-refused' && event.type !== 'leadership-taken')
+        await this.#writePointer(event.scope);
+    }
+  }
+
+  /** Writes again what the store lost: an emptied or older store is seeded from what the log said. */
+  async reconcile(): Promise<void> {
+    const { store, telemetry } = this.#deps;
+    for (const [scope, { epoch, live }] of this.#state.scopes) {
+      if (live === undefined) continue;
+      try {
+        const stored = await store.readPointer(scope);
+        if (stored !== undefined && stored.epoch >= epoch) continue;
+        telemetry.logger.warn(
+          { scope, epoch, storedEpoch: stored?.epoch },
+          'the control store lost the pointer; seeding it again',
+        );
+        await this.#write(scope, live, epoch);
+      } catch (error) {
+        telemetry.logger.debug({ scope, error: String(error) }, 'the control store does not answer');
+      }
+    }
+  }
+
+  /** The event for a record on the control topic that cannot be read: it changes nothing, and the log says so. */
+  unreadable(record: InboundRecord, reason: string): OutboundRecord {
+    const command = { commandId: '', scope: 'control', actor: 'unknown' };
+    const event: ControllerEvent = { type: 'command-refused', ...command, reason };
+    const built = this.#controlEvent(event, { record, commandId: '' }, this.#deps.clock.wallMs());
+    return {
+      topic: this.#deps.topics.fixed('control-events'),
+      partition: 0,
+      key: Buffer.from(built.scope),
+      value: this.#deps.codecs.for('ControlEvent').encode(built),
+    };
+  }
+
+  async #replay(committedOffset: number): Promise<void> {
+    const { bus, codecs, topics } = this.#deps;
+    const codec = codecs.for('ControlCommand');
+    const records: InboundRecord[] = [];
+    const reader = await bus.read({ topics: [topics.fixed('control')], startAt: 'earliest' }, (batch) =>
+      records.push(...batch),
+    );
+    await reader.caughtUp;
+    await reader.close();
+    for (const record of records) {
+      if (record.offset >= committedOffset) break;
+      let decoded = codec.decode(record.value);
+      if (decoded.status === 'schema-unknown') {
+        await codecs.learn(decoded.schemaId);
+        decoded = codec.decode(record.value);
+      }
+      if (decoded.status !== 'ok') continue;
+      for (const event of decide(this.#state, this.#read(decoded.value)))
+        this.#state = evolve(this.#state, event);
+    }
+  }
+
+  async #highestTerm(): Promise<number> {
+    const { bus, codecs, topics } = this.#deps;
+    const codec = codecs.for('ControlEvent');
+    let highest = this.#state.term;
+    const reader = await bus.read(
+      { topics: [topics.fixed('control-events')], startAt: 'earliest' },
+      (records) => {
+        for (const record of records) {
+          const decoded = codec.decode(record.value);
+          if (decoded.status === 'ok') highest = Math.max(highest, decoded.value.term);
+        }
+      },
+    );
+    await reader.caughtUp;
+    await reader.close();
+    return highest;
+  }
+
+  #read(command: ControlCommand): ControllerCommand {
+    const { commandId, scope } = command;
+    const actor = command.actor === '' ? 'unknown' : command.actor;
+    const refused = (reason: string): ControllerCommand => ({
+      kind: 'refused',
+      commandId,
+      scope,
+      actor,
+      reason,
+    });
+    if (command.signature === null && !this.#config.acceptUnsigned) {
+      return refused('the command is not signed, and this controller accepts signed commands only');
+    }
+    switch (command.type) {
+      case 'PUBLISH_POLICY':
+        return this.#readPublish(command, actor, refused);
+      case 'ROLL_BACK': {
+        const text = command.body.toString('utf8').trim();
+        if (text !== '' && !/^\d{1,9}$/.test(text))
+          return refused(
+            `the body of ROLL_BACK is a version number or empty, not ${JSON.stringify(text.slice(0, 40))}`,
+          );
+        return {
+          kind: 'roll-back',
+          commandId,
+          scope,
+          actor,
+          toVersion: text === '' ? undefined : Number(text),
+        };
+      }
+      case 'RESEED':
+        return { kind: 'reseed', commandId, scope, actor };
+      default:
+        return refused(
+          `commands of type ${command.type} are not supported by this version of the controller; supported: PUBLISH_POLICY, ROLL_BACK, RESEED`,
+        );
+    }
+  }
+
+  #readPublish(
+    command: ControlCommand,
+    actor: string,
+    refused: (reason: string) => ControllerCommand,
+  ): ControllerCommand {
+    try {
+      const { name, version } = this.#deps.checkPolicy(command.body);
+      const scope = `policy/${name}`;
+      if (command.scope !== scope)
+        return refused(
+          `the policy is named ${name}, so the command's scope must be ${scope}, not ${command.scope}`,
+        );
+      const digest = this.#deps.digest(command.body);
+      this.#documents.set(digest, command.body);
+      return {
+        kind: 'publish-policy',
+        commandId: command.commandId,
+        scope,
+        actor,
+        policy: { digest, name, version },
+      };
+    } catch (error) {
+      return refused(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  /** Redis may be away: the log already has the decision, so this goes on until the store has it too. */
+  async #writePointer(scope: string): Promise<void> {
+    const { live, epoch } = scopeState(this.#state, scope);
+    if (live === undefined) return;
+    for (;;) {
+      try {
+        await this.#write(scope, live, epoch);
+        return;
+      } catch (error) {
+        this.#deps.telemetry.logger.warn(
+          { scope, error: String(error) },
+          'the control store does not answer; trying again',
+        );
+        await new Promise<void>((resolve) => this.#deps.clock.after(STORE_RETRY_MS, resolve));
+      }
+    }
+  }
+
+  async #write(scope: string, live: PublishedPolicy, epoch: number): Promise<void> {
+    const { store, telemetry } = this.#deps;
+    const bytes = this.#documents.get(live.digest);
+    if (bytes !== undefined) await store.putDocument(live.digest, bytes);
+    const pointer: PolicyPointer = { epoch, term: this.#state.term, stable: live };
+    const written = await store.writePointer(scope, pointer);
+    if (written.status === 'stale' && written.current.stable.digest !== live.digest) {
+      telemetry.logger.error(
+        { scope, epoch, term: this.#state.term, stored: written.current },
+        'the store holds a newer pointer: another controller leads',
+      );
+    }
+  }
+
+  async #record(event: ControllerEvent, cause: Cause | undefined): Promise<void> {
+    const { bus, codecs, topics, clock } = this.#deps;
+    const built = this.#controlEvent(event, cause, clock.wallMs());
+    await bus.produce({
+      topic: topics.fixed('control-events'),
+      partition: 0,
+      key: Buffer.from(built.scope),
+      value: codecs.for('ControlEvent').encode(built),
+    });
+  }
+
+  #controlEvent(event: ControllerEvent, cause: Cause | undefined, wallMs: number): ControlEvent {
+    const { term } = this.#state;
+    const scope = event.type === 'leadership-taken' ? 'controller' : event.scope;
+    return makeControlEvent({
+      eventId: cause === undefined ? `term-${term}` : `${cause.record.offset}-${event.type}`,
+      scope,
+      type: event.type,
+      term,
+      epoch: 'epoch' in event ? event.epoch : scopeState(this.#state, scope).epoch,
+      actor: event.type === 'leadership-taken' ? this.#config.controller : event.actor,
+      commandId: cause?.commandId,
+      commandDigest: cause?.record.value == null ? undefined : this.#deps.digest(cause.record.value),
+      commandOffset: cause?.record.offset,
+      accepted: event.type !== 'command-refused',
+      reason: event.type === 'command-refused' ? event.reason : null,
+      evidence: JSON.stringify(event),
+      occurredAt: Math.round(wallMs),
+    });
+  }
+}

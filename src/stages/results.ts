@@ -1,0 +1,81 @@
+import type { RecordCodec } from '../contracts/codec.ts';
+import {
+  type Identity,
+  makeReason,
+  makeScoredResult,
+  makeTimings,
+  type OutcomeKind,
+  type ScoredResult,
+  type Timings,
+} from '../contracts/records.ts';
+import { ERROR_CODES, type ErrorCode } from '../core/errors.ts';
+import { partitionForKey } from '../core/request/partition.ts';
+import type { OutboundRecord } from '../ports/message-bus.ts';
+
+/** Why a request ended otherwise than scored. */
+export interface Ending {
+  outcome: Exclude<OutcomeKind, 'UNKNOWN' | 'SCORED'>;
+  code: ErrorCode;
+  message: string;
+  retryAfterMs?: number;
+}
+
+/** What every result needs, whatever stage it comes from. */
+export interface ResultHead {
+  requestId: string;
+  identity: Identity;
+  attempt?: number;
+  model?: string;
+  baselineCandidates?: number;
+  experiments?: Record<string, string>;
+  timings?: Timings;
+}
+
+/** The result of a request that ends without scores. */
+export function endedResult(
+  head: ResultHead,
+  ending: Ending,
+  rest: Partial<ScoredResult> = {},
+): ScoredResult {
+  return makeScoredResult({
+    ...rest,
+    requestId: head.requestId,
+    identity: head.identity,
+    attempt: head.attempt,
+    outcome: ending.outcome,
+    reason: makeReason({
+      code: ending.code,
+      message: ending.message,
+      retryable: ERROR_CODES[ending.code].retryable,
+      retryAfterMs: ending.retryAfterMs ?? null,
+    }),
+    model: head.model,
+    baselineCandidates: head.baselineCandidates,
+    experiments: head.experiments,
+    timings: head.timings ?? makeTimings({}),
+  });
+}
+
+/** Puts results on the partition where whoever waits for that request looks: its own choice, else its id's murmur2. */
+export interface ResultWriter {
+  record(result: ScoredResult, resultPartition: number | null): OutboundRecord;
+}
+
+export function createResultWriter(
+  codec: RecordCodec<ScoredResult>,
+  topic: string,
+  partitions: number,
+): ResultWriter {
+  return {
+    record(result, resultPartition) {
+      const key = Buffer.from(result.requestId);
+      const chosen = resultPartition !== null && resultPartition >= 0 && resultPartition < partitions;
+      return {
+        topic,
+        partition: chosen ? resultPartition : partitionForKey(key, partitions),
+        key,
+        value: codec.encode(result),
+      };
+    },
+  };
+}

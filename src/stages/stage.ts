@@ -1,0 +1,71 @@
+import type { Codecs } from '../contracts/codec.ts';
+import type { TopicNames } from '../contracts/topics.ts';
+import type { TopicDelay } from '../core/latency/topic-delay.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { MessageBus, OutboundRecord } from '../ports/message-bus.ts';
+import type { RandomSource } from '../ports/random.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import { createDeadLetters, type DeadLettersOptions } from './dead-letters.ts';
+import { createResultWriter, type ResultWriter } from './results.ts';
+import type { DeadLetters } from './run-stage.ts';
+
+/** What every stage is given; nothing is reached for. */
+export interface StageDeps {
+  bus: MessageBus;
+  codecs: Codecs;
+  topics: TopicNames;
+  clock: Clock;
+  random: RandomSource;
+  telemetry: Telemetry;
+  topicDelay: TopicDelay;
+}
+
+/** A stage that runs. */
+export interface Stage {
+  readonly name: string;
+  /** Why it cannot do its work now; undefined when it can. */
+  unready(): string | undefined;
+  /** Requests taken and not finished. */
+  inFlight(): number;
+  /** Stops taking, finishes what was taken, commits, leaves. */
+  close(): Promise<void>;
+}
+
+/** A fetch older than this means that the broker is away. */
+const FETCH_STALE_MS = 15_000;
+
+export function staleFetch(sinceLastFetchMs: number): string | undefined {
+  return sinceLastFetchMs > FETCH_STALE_MS
+    ? `the broker last answered ${Math.round(sinceLastFetchMs / 1_000)} s ago`
+    : undefined;
+}
+
+export async function openResults(deps: StageDeps): Promise<ResultWriter> {
+  const topic = deps.topics.fixed('scored-results');
+  return createResultWriter(deps.codecs.for('ScoredResult'), topic, await deps.bus.partitionCount(topic));
+}
+
+/** Dead letters of one source topic; its dead-letter topic must exist. */
+export async function openDeadLetters<T>(
+  deps: StageDeps,
+  sources: readonly string[],
+  options: Pick<DeadLettersOptions<T>, 'stage' | 'results' | 'payload' | 'requestOf'>,
+): Promise<DeadLetters<T>> {
+  const partitions = new Map<string, number>();
+  for (const source of sources) {
+    const topic = deps.topics.deadLetter(source);
+    partitions.set(topic, await deps.bus.partitionCount(topic));
+  }
+  return createDeadLetters({
+    ...options,
+    topics: deps.topics,
+    partitionsOf: (topic) => partitions.get(topic) ?? 1,
+  });
+}
+
+/** Produces what nobody waits for (metrics, heartbeats, acknowledgements): a refusal is logged, never thrown. */
+export function produceAside(deps: StageDeps, record: OutboundRecord): void {
+  deps.bus.produce(record).catch((error: unknown) => {
+    deps.telemetry.logger.warn({ topic: record.topic, error: String(error) }, 'a record was refused');
+  });
+}

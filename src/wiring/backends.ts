@@ -1,0 +1,65 @@
+import type { Settings } from '../config/settings.ts';
+import { createImmediateAccelerator } from '../inference/immediate.ts';
+import { createOnnxCpuAccelerator } from '../inference/onnx-cpu/accelerator.ts';
+import { type ModelRepository, openRepository } from '../inference/repository/open-repository.ts';
+import { createSimulatedAccelerator } from '../inference/simulated/accelerator.ts';
+import { serviceProfile } from '../inference/simulated/profiles.ts';
+import type { Accelerator, LoadedModel } from '../ports/accelerator.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { RandomSource } from '../ports/random.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import { packaged } from './package-paths.ts';
+
+export async function openModels(settings: Settings, telemetry: Telemetry): Promise<ModelRepository> {
+  const repository = await openRepository(packaged(settings.models, 'models', 'repository'));
+  for (const { family, version, error } of repository.refused) {
+    telemetry.logger.error({ family, version, reason: error.message }, 'a model version was refused');
+  }
+  return repository;
+}
+
+export interface BackendDeps {
+  repository: ModelRepository;
+  clock: Clock;
+  random: RandomSource;
+}
+
+/** The backend that the settings name; `accelerator` picks the profile of a simulated one. */
+export function createBackend(settings: Settings, accelerator: string, deps: BackendDeps): Accelerator {
+  const { backend, intraOpThreads } = settings.worker;
+  switch (backend) {
+    case 'onnx-cpu':
+      return createOnnxCpuAccelerator(deps, { intraOpThreads });
+    case 'immediate':
+      return createImmediateAccelerator(deps);
+    case 'simulated':
+      return createSimulatedAccelerator(
+        { ...deps, inner: createOnnxCpuAccelerator(deps, { intraOpThreads }) },
+        serviceProfile(accelerator),
+      );
+    default:
+      return backend satisfies never;
+  }
+}
+
+/** Loads every version of every family that the backend accepts; what it refuses is logged with its reason. */
+export async function loadModels(
+  backend: Accelerator,
+  repository: ModelRepository,
+  telemetry: Telemetry,
+): Promise<LoadedModel[]> {
+  const loaded: LoadedModel[] = [];
+  for (const { family, versions } of repository.families) {
+    for (const { version } of versions) {
+      try {
+        loaded.push(await backend.load(family, version));
+      } catch (error) {
+        telemetry.logger.error(
+          { family, version, reason: String(error) },
+          'a model version could not be loaded',
+        );
+      }
+    }
+  }
+  return loaded;
+}

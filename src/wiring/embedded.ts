@@ -1,0 +1,135 @@
+import { randomUUID } from 'node:crypto';
+import { memoryBroker } from '../adapters/memory/bus.ts';
+import { memoryControlStore } from '../adapters/memory/control-store.ts';
+import { memorySchemaRegistry } from '../adapters/registry/memory.ts';
+import { systemClock } from '../adapters/system/clock.ts';
+import type { Connection } from '../client/connection.ts';
+import type { Settings } from '../config/settings.ts';
+import { createCodecs } from '../contracts/codec.ts';
+import { recordTopics, topicSpecs } from '../contracts/topic-specs.ts';
+import { topicNames } from '../contracts/topics.ts';
+import { createTopicDelay } from '../core/latency/topic-delay.ts';
+import type { Clock } from '../ports/clock.ts';
+import type { MessageBus } from '../ports/message-bus.ts';
+import type { RandomSource } from '../ports/random.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import type { Stage, StageDeps } from '../stages/stage.ts';
+import { createBackend, loadModels, openModels } from './backends.ts';
+import { fleetPools, readBuiltInPolicy, readFleet } from './policy-files.ts';
+import {
+  startAcceleratorWorker,
+  startFeatureExtractor,
+  startPolicyController,
+  startRequestRouter,
+} from './stages.ts';
+
+/** Everything in one process: the stages of the real pipeline on the in-memory bus. */
+export interface EmbeddedPipeline {
+  clock: Clock;
+  stages: readonly Stage[];
+  /** Name and version of the policy that it starts with. */
+  policyName: string;
+  pools: readonly { pool: string; accelerator: string; simulated: boolean }[];
+  /** A client's way in. */
+  connect(): Promise<Connection>;
+  close(): Promise<void>;
+}
+
+export interface EmbeddedDeps {
+  telemetry: Telemetry;
+  random: RandomSource;
+  clock?: Clock;
+}
+
+export async function startEmbedded(
+  settings: Settings,
+  { telemetry, random, clock = systemClock() }: EmbeddedDeps,
+): Promise<EmbeddedPipeline> {
+  const fleet = readFleet(settings);
+  const pools = fleetPools(fleet);
+  const topics = topicNames(settings.prefix);
+  const registry = memorySchemaRegistry();
+  const store = memoryControlStore(clock);
+  const broker = memoryBroker({ clock });
+  const connectBus = (name: string): MessageBus =>
+    broker.connect({
+      clientId: name,
+      drainTimeoutMs: settings.kafka.drainTimeoutMs,
+      sessionTimeoutMs: settings.kafka.sessionTimeoutMs,
+      telemetry,
+    });
+  const poolNames = pools.map(({ pool }) => pool);
+  const openDeps = async (name: string): Promise<StageDeps> => {
+    const codecs = createCodecs({ registry, clock });
+    await codecs.register(recordTopics({ topics, tenants: settings.tenants, pools: poolNames }));
+    return {
+      bus: connectBus(name),
+      codecs,
+      topics,
+      clock,
+      random,
+      telemetry,
+      topicDelay: createTopicDelay(),
+    };
+  };
+  await createTopics(settings, connectBus('admin'), poolNames);
+  const repository = await openModels(settings, telemetry);
+  const stages: Stage[] = [];
+  const buses: MessageBus[] = [];
+  const start = async (name: string, open: (deps: StageDeps) => Promise<Stage>): Promise<void> => {
+    const deps = await openDeps(name);
+    buses.push(deps.bus);
+    stages.push(await open(deps));
+  };
+  for (const { pool, accelerator, simulated } of pools) {
+    const worker = {
+      ...settings.worker,
+      pool,
+      name: `${pool}-1`,
+      slots: [...Array(settings.slotsPerPool).keys()],
+      backend: simulated ? ('simulated' as const) : settings.worker.backend,
+    };
+    const own = { ...settings, worker };
+    const backend = createBackend(own, accelerator, { repository, clock, random });
+    const models = await loadModels(backend, repository, telemetry);
+    await start(`worker-${pool}`, (deps) => startAcceleratorWorker(own, deps, { fleet, backend, models }));
+  }
+  await start('controller', (deps) =>
+    startPolicyController(
+      { ...settings, controller: { ...settings.controller, acceptUnsigned: true } },
+      deps,
+      { fleet, store },
+    ),
+  );
+  await start('router', (deps) => startRequestRouter(settings, deps, { fleet, store, repository }));
+  if (settings.topology === 'split')
+    await start('extractor', (deps) => startFeatureExtractor(settings, deps, repository));
+  const { name, version } = readBuiltInPolicy(settings, fleet).ref;
+  return {
+    clock,
+    policyName: `${name}@${version}`,
+    stages,
+    pools,
+    async connect() {
+      const { bus, codecs } = await openDeps(`client-${randomUUID().slice(0, 8)}`);
+      return { bus, codecs, topics, clock, newId: () => randomUUID(), close: () => bus.close() };
+    },
+    async close() {
+      for (const stage of [...stages].reverse()) await stage.close();
+      for (const bus of buses) await bus.close();
+    },
+  };
+}
+
+async function createTopics(settings: Settings, bus: MessageBus, pools: readonly string[]): Promise<void> {
+  await bus.admin.createTopics(
+    topicSpecs({
+      topics: topicNames(settings.prefix),
+      partitions: settings.kafka.partitions,
+      replication: 1,
+      pools: new Map(pools.map((pool) => [pool, settings.slotsPerPool])),
+      tenants: settings.tenants,
+    }),
+  );
+  await bus.close();
+}

@@ -1,0 +1,43 @@
+import { loadSettings } from '../config/load-settings.ts';
+import type { Settings } from '../config/settings.ts';
+import type { Stage } from '../stages/stage.ts';
+import { serveHealth } from './health-server.ts';
+import { openRuntime, type Runtime } from './runtime.ts';
+
+/** How long a process may take to drain after SIGTERM before it gives up and says so. */
+const DRAIN_MS = 10_000;
+
+/**
+ * One service as a process: settings from the environment, health and metrics over HTTP, stages, and on SIGTERM or SIGINT: unready, drain,
+ * commit, leave, within 10 s. A line on standard output says when it is ready.
+ */
+export async function runService(
+  service: string,
+  start: (settings: Settings, runtime: Runtime) => Promise<readonly Stage[]>,
+): Promise<void> {
+  const { settings } = loadSettings(process.env);
+  const stages: Stage[] = [];
+  const runtime = await openRuntime(settings, service);
+  const { logger } = runtime.telemetry;
+  const health = await serveHealth(settings.http, runtime.telemetry, () => stages);
+  let stopping = false;
+  const stop = async (signal: string): Promise<void> => {
+    if (stopping) return;
+    stopping = true;
+    logger.info({ signal }, 'draining');
+    const giveUp = setTimeout(() => {
+      logger.error({ drainMs: DRAIN_MS }, 'not drained in time; whatever is left is taken up by others');
+      process.exit(1);
+    }, DRAIN_MS);
+    const running = stages.splice(0);
+    await Promise.all(running.map((stage) => stage.close()));
+    await runtime.close();
+    await health.close();
+    clearTimeout(giveUp);
+    logger.info({}, 'drained');
+    process.exit(0);
+  };
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop(signal));
+  stages.push(...(await start(settings, runtime)));
+  logger.info({ url: health.url, pid: process.pid }, 'ready');
+}

@@ -1,0 +1,166 @@
+import { randomUUID } from 'node:crypto';
+import type { Settings } from '../config/settings.ts';
+import type { Fleet } from '../core/policy/fleet.ts';
+import { DEFAULT_REQUEST_LIMITS } from '../core/request/limits.ts';
+import type { CostModel } from '../core/signals/cost-model.ts';
+import { createSignalExtractor } from '../core/signals/extract.ts';
+import type { ModelRepository } from '../inference/repository/open-repository.ts';
+import type { Accelerator, LoadedModel } from '../ports/accelerator.ts';
+import type { ControlStore } from '../ports/control-store.ts';
+import { createAcceleratorWorkerStage } from '../stages/accelerator-worker/stage.ts';
+import {
+  createFeatureExtractorStage,
+  type FeatureExtractorConfig,
+} from '../stages/feature-extractor/stage.ts';
+import { createPolicyControllerStage } from '../stages/policy-controller/stage.ts';
+import { createFusedStage } from '../stages/request-router/fused-stage.ts';
+import { PolicySource } from '../stages/request-router/policy-source.ts';
+import { createRequestRouterStage, type RequestRouterConfig } from '../stages/request-router/stage.ts';
+import type { Stage, StageDeps } from '../stages/stage.ts';
+import { claimAckPartition } from './ack-partition.ts';
+import { compileChecked, digestOf, poolOf, poolsOf, readBuiltInPolicy } from './policy-files.ts';
+
+/** Settings → a running stage; the same for a process of its own and for the embedded run. */
+
+export async function startFeatureExtractor(
+  settings: Settings,
+  deps: StageDeps,
+  repository: ModelRepository,
+): Promise<Stage> {
+  return createFeatureExtractorStage(await extractorConfig(settings, deps, repository), {
+    ...deps,
+    signals: createSignalExtractor(costModels(repository)),
+  });
+}
+
+async function extractorConfig(
+  settings: Settings,
+  deps: StageDeps,
+  repository: ModelRepository,
+): Promise<FeatureExtractorConfig> {
+  return {
+    ingress: [deps.topics.ingress(), ...settings.tenants.map((tenant) => deps.topics.ingress(tenant))],
+    families: new Map(repository.families.map(({ family, contract }) => [family, contract])),
+    limits: {
+      ...DEFAULT_REQUEST_LIMITS,
+      tensorBytesMax: settings.limits.requestBytesMax,
+      contextKeys: new Set(settings.limits.contextKeys),
+      resultPartitions: await deps.bus.partitionCount(deps.topics.fixed('scored-results')),
+    },
+    deadLetterPayload: settings.deadLetterPayload,
+    unacknowledgedMax: settings.unacknowledgedMax,
+    tries: settings.tries,
+  };
+}
+
+/** By family: the cost model of its newest baseline version. */
+function costModels(repository: ModelRepository): Map<string, CostModel> {
+  return new Map(
+    repository.families.flatMap(({ family, versions }) => {
+      const baseline = versions.filter((version) => version.variant === 'baseline').at(-1) ?? versions.at(-1);
+      return baseline === undefined ? [] : [[family, baseline.cost] as const];
+    }),
+  );
+}
+
+/** The router, fused with the extractor where the topology says so, following the pointer of its policy in the store. */
+export async function startRequestRouter(
+  settings: Settings,
+  deps: StageDeps,
+  surroundings: { fleet: Fleet; store: ControlStore; repository: ModelRepository },
+): Promise<Stage> {
+  const { fleet, store, repository } = surroundings;
+  const name = settings.router.name === '' ? `router-${randomUUID().slice(0, 8)}` : settings.router.name;
+  const builtIn = readBuiltInPolicy(settings, fleet);
+  const lease = await claimAckPartition(deps, store, name);
+  const config: RequestRouterConfig = {
+    router: `${name}#${randomUUID().slice(0, 8)}`,
+    ackPartition: lease.partition,
+    creditsMax: settings.router.creditsMax,
+    statusStaleMs: settings.router.statusStaleMs,
+    giveUpGraceMs: settings.router.giveUpGraceMs,
+    poolsOf: poolsOf(fleet),
+    unacknowledgedMax: settings.unacknowledgedMax,
+    deadLetterPayload: settings.deadLetterPayload,
+    tries: settings.tries,
+    windowMs: settings.windowMs,
+  };
+  const stage =
+    settings.topology === 'fused'
+      ? await createFusedStage(
+          { extractor: await extractorConfig(settings, deps, repository), router: config },
+          { ...deps, signals: createSignalExtractor(costModels(repository)) },
+          builtIn,
+        )
+      : await createRequestRouterStage(config, deps, builtIn);
+  const source = new PolicySource({
+    store,
+    clock: deps.clock,
+    random: deps.random.stream('policy.poll'),
+    telemetry: deps.telemetry,
+    scope: `policy/${builtIn.ref.name}`,
+    member: name,
+    digest: digestOf,
+    compile: (bytes) => compileChecked(bytes, fleet),
+    apply: (policy) => stage.router.setPolicy(policy),
+  });
+  await source.start();
+  return {
+    ...stage,
+    unready: () => stage.unready(),
+    async close() {
+      await source.close();
+      await stage.close();
+      await lease.release();
+    },
+  };
+}
+
+export async function startAcceleratorWorker(
+  settings: Settings,
+  deps: StageDeps,
+  surroundings: { fleet: Fleet; backend: Accelerator; models: readonly LoadedModel[] },
+): Promise<Stage> {
+  const { worker } = settings;
+  const pool = poolOf(surroundings.fleet, worker.pool);
+  return createAcceleratorWorkerStage(
+    {
+      worker: worker.name === '' ? `${worker.pool}-${randomUUID().slice(0, 8)}` : worker.name,
+      incarnation: randomUUID(),
+      pool: pool.pool,
+      accelerator: pool.accelerator,
+      capacityClass: pool.capacityClass,
+      slots: worker.slots,
+      batchRequestsMax: worker.batchRequestsMax,
+      batchCandidatesMax: worker.batchCandidatesMax,
+      batchesInFlightMax: worker.batchesInFlightMax,
+      tries: settings.tries,
+      heartbeatMs: worker.heartbeatMs,
+      windowMs: settings.windowMs,
+      ackCoalesceMs: worker.ackCoalesceMs,
+      unacknowledgedMax: settings.unacknowledgedMax,
+      deadLetterPayload: settings.deadLetterPayload,
+    },
+    { ...deps, backend: surroundings.backend, models: surroundings.models },
+  );
+}
+
+export async function startPolicyController(
+  settings: Settings,
+  deps: StageDeps,
+  surroundings: { fleet: Fleet; store: ControlStore },
+): Promise<Stage> {
+  return createPolicyControllerStage(
+    {
+      controller: `controller-${randomUUID().slice(0, 8)}`,
+      acceptUnsigned: settings.controller.acceptUnsigned,
+      reconcileMs: settings.controller.reconcileMs,
+    },
+    {
+      ...deps,
+      store: surroundings.store,
+      digest: digestOf,
+      checkPolicy: (bytes) => compileChecked(bytes, surroundings.fleet).document,
+    },
+  );
+}

@@ -1,0 +1,9 @@
+import { createImmediateAccelerator } from '../../src/inference/immediate.ts';
+import { describeAccelerator } from './accelerator.suite.ts';
+
+describeAccelerator({
+  backend: 'immediate',
+  simulated: true,
+  create: (repository) => createImmediateAccelerator({ repository }),
+  readsTensors: false,
+});
