@@ -3,6 +3,7 @@ import { prometheusTelemetry } from '../adapters/prometheus/telemetry.ts';
 import type { Connection } from '../client/connection.ts';
 import type { Settings } from '../config/settings.ts';
 import type { makeScoreRequest } from '../contracts/records.ts';
+import { MillraceError } from '../core/errors.ts';
 import { partitionForKey } from '../core/request/partition.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { RandomSource } from '../ports/random.ts';
@@ -15,6 +16,7 @@ import { parseTraceInferenceCsv, traceArrivals } from '../traffic/trace-inferenc
 import { startEmbedded } from '../wiring/embedded.ts';
 import { serveHealth } from '../wiring/health-server.ts';
 import { packaged } from '../wiring/package-paths.ts';
+import { whenReady } from '../wiring/ready.ts';
 import { type LiveState, renderLiveTable } from './live-table.ts';
 import { PipelineObserver } from './pipeline-observer.ts';
 import { RecentResults } from './recent-results.ts';
@@ -32,6 +34,7 @@ export interface EmbeddedRun {
 
 const DRAW_MS = 500;
 const DRAIN_MS = 10_000;
+const READY_MS = 10_000;
 
 /** Starts the embedded pipeline, drives traffic through it, shows it, drains it. Answers the exit code: 0 when the ledger balances. */
 export async function runEmbedded(settings: Settings, run: EmbeddedRun): Promise<number> {
@@ -44,6 +47,9 @@ export async function runEmbedded(settings: Settings, run: EmbeddedRun): Promise
   const startedMs = clock.monotonicMs();
   const catalogue = readCatalogue(packaged('', 'models', 'catalogue'));
   const pipeline = await startEmbedded(settings, { telemetry, random: run.random, clock });
+  const reason = await whenReady(pipeline.stages, clock, READY_MS);
+  if (reason !== undefined)
+    throw new MillraceError('STACK_UNAVAILABLE', `the pipeline did not get ready: ${reason}`);
   const health = await serveHealth(settings.http, telemetry, () => pipeline.stages);
   const connection = await pipeline.connect();
   const recent = new RecentResults(catalogue, clock);

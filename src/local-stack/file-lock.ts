@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { link, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -38,15 +38,10 @@ async function tryLock(path: string): Promise<boolean> {
 }
 
 async function removeDeadLock(path: string): Promise<void> {
-  const owner = Number(await readFile(path, 'utf8').catch(() => ''));
-  const held =
-    owner > 0
-      ? isRunning(owner)
-      : await stat(path).then(
-          () => false,
-          () => true,
-        );
-  if (!held) await rm(path, { force: true });
+  const text = await readFile(path, 'utf8').catch(() => undefined);
+  if (text === undefined) return; // released meanwhile
+  const owner = Number(text);
+  if (!(owner > 0 && isRunning(owner))) await rm(path, { force: true });
 }
 
 /** Whether a process of this pid exists. */

@@ -4,18 +4,17 @@ import { MillraceError } from '../core/errors.ts';
 
 // Below the ephemeral ranges of Linux (32768…) and macOS (49152…): while a service is down, no outgoing
 // connection can take its port, so that it can come back on the same one.
-const PORT_MIN = 20_000;
-const PORT_MAX = 32_000;
+const PORTS = { min: 20_000, end: 32_000 };
 const ATTEMPTS = 200;
 
 /** A loopback TCP port that nobody listens on now. `taken` are ports already promised to somebody. */
-export async function freePort(taken: ReadonlySet<number> = new Set()): Promise<number> {
+export async function freePort(taken: ReadonlySet<number> = new Set(), ports = PORTS): Promise<number> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    const port = randomInt(PORT_MIN, PORT_MAX);
+    const port = randomInt(ports.min, ports.end);
     if (!taken.has(port) && (await canListen(port))) return port;
   }
   throw new MillraceError('STACK_UNAVAILABLE', 'no free loopback port was found', {
-    allowed: `${PORT_MIN} to ${PORT_MAX - 1}`,
+    allowed: `${ports.min} to ${ports.end - 1}`,
     advice: 'Close some of the programs that listen there',
   });
 }

@@ -2,6 +2,7 @@ import { createServer } from 'node:http';
 import type { PrometheusTelemetry } from '../adapters/prometheus/telemetry.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Stage } from '../stages/stage.ts';
+import { unreadyReason } from './ready.ts';
 
 export interface HealthServer {
   url: string;
@@ -24,7 +25,8 @@ export async function serveHealth(
     } else if (pathname === '/livez') {
       response.writeHead(200, { 'content-type': 'text/plain' }).end('ok\n');
     } else if (pathname === '/readyz') {
-      const reason = unready(stages());
+      const running = stages();
+      const reason = running.length === 0 ? 'not started, or draining' : unreadyReason(running);
       response
         .writeHead(reason === undefined ? 200 : 503, { 'content-type': 'text/plain' })
         .end(`${reason ?? 'ok'}\n`);
@@ -51,13 +53,4 @@ export async function serveHealth(
         server.closeAllConnections();
       }),
   };
-}
-
-function unready(stages: readonly Stage[]): string | undefined {
-  if (stages.length === 0) return 'not started, or draining';
-  for (const stage of stages) {
-    const reason = stage.unready();
-    if (reason !== undefined) return `${stage.name}: ${reason}`;
-  }
-  return undefined;
 }

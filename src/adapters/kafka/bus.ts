@@ -23,8 +23,8 @@ export async function createKafkaBus(options: KafkaBusOptions): Promise<KafkaBus
 
 /** Only the library that is used is loaded. */
 async function createClient(options: KafkaBusOptions): Promise<KafkaClient> {
-  const { clientId, brokers, ssl, sasl, requestTimeoutMs = REQUEST_TIMEOUT_MS, idempotent = false } = options;
-  const clientOptions: ClientOptions = { clientId, brokers, ssl, sasl, requestTimeoutMs, idempotent };
+  const { clientId, brokers, tls, sasl, requestTimeoutMs = REQUEST_TIMEOUT_MS, idempotent = false } = options;
+  const clientOptions: ClientOptions = { clientId, brokers, tls, sasl, requestTimeoutMs, idempotent };
   switch (options.client) {
     case 'kafkajs': {
       const { KafkaJsClient } = await import('./kafkajs/client.ts');

@@ -12,7 +12,7 @@ export interface KafkaBusOptions extends BusOptions {
   /** `host:port` of some brokers of the cluster. */
   brokers: readonly string[];
   /** TLS: true for the system's certificates, or what `tls.connect` takes. */
-  ssl?: boolean | ConnectionOptions;
+  tls?: boolean | ConnectionOptions;
   sasl?: SaslOptions;
   /** How long a request may go unanswered before its connection is given up (default 10 000). */
   requestTimeoutMs?: number;
@@ -28,7 +28,7 @@ export interface KafkaBusOptions extends BusOptions {
 export interface ClientOptions {
   clientId: string;
   brokers: readonly string[];
-  ssl: boolean | ConnectionOptions | undefined;
+  tls: boolean | ConnectionOptions | undefined;
   sasl: SaslOptions | undefined;
   requestTimeoutMs: number;
   idempotent: boolean;

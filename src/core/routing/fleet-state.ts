@@ -20,6 +20,10 @@ export class FleetState {
     this.#options = options;
   }
 
+  get heardOfWorkers(): boolean {
+    return this.#pools.size > 0;
+  }
+
   applyStatus(status: WorkerStatus, nowMs: number): void {
     const known = this.#lastSequence.get(status.worker);
     if (known?.incarnation === status.incarnation && status.sequence <= known.sequence) return;

@@ -58,7 +58,7 @@ export async function createFusedStage(
   return {
     name: 'fused-router',
     router,
-    unready: () => staleFetch(running.sinceLastFetchMs()),
+    unready: () => router.unready() ?? staleFetch(running.sinceLastFetchMs()),
     inFlight: () => running.inFlight(),
     async close() {
       await running.close();

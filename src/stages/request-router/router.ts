@@ -96,6 +96,11 @@ export class Router {
     return waiting;
   }
 
+  /** A router that has not heard of any worker since its start would let every request expire. */
+  unready(): string | undefined {
+    return this.fleet.heardOfWorkers ? undefined : 'no worker has been heard of yet';
+  }
+
   /** The swap: requests that wait are decided anew. */
   setPolicy(policy: ActivePolicy): void {
     const jobs = this.#takeWaiting(() => true);

@@ -100,7 +100,7 @@ export async function createRequestRouterStage(
   return {
     name: 'request-router',
     router,
-    unready: () => staleFetch(running.sinceLastFetchMs()),
+    unready: () => router.unready() ?? staleFetch(running.sinceLastFetchMs()),
     inFlight: () => running.inFlight(),
     async close() {
       await running.close();

@@ -46,9 +46,18 @@ describe('brokerProperties', () => {
     { brokers: 3, replication: '3', inSync: '2' },
   ])('replicates $replication times, $inSync in sync, on $brokers', ({ brokers, replication, inSync }) => {
     const properties = propertiesOf(brokers, 0);
-    const replicated = ['default.replication.factor', 'offsets.topic.replication.factor', 'transaction.state.log.replication.factor', 'share.coordinator.state.topic.replication.factor'];
+    const replicated = [
+      'default.replication.factor',
+      'offsets.topic.replication.factor',
+      'transaction.state.log.replication.factor',
+      'share.coordinator.state.topic.replication.factor',
+    ];
     for (const name of replicated) expect(properties[name], name).toBe(replication);
-    const synchronized = ['min.insync.replicas', 'transaction.state.log.min.isr', 'share.coordinator.state.topic.min.isr'];
+    const synchronized = [
+      'min.insync.replicas',
+      'transaction.state.log.min.isr',
+      'share.coordinator.state.topic.min.isr',
+    ];
     for (const name of synchronized) expect(properties[name], name).toBe(inSync);
   });
 });

@@ -5,9 +5,14 @@ import { featureRelease, findCommand, findJava, parseJavaSettings } from '../../
 import { temporaryFolder, writeProgram } from './temporary-folder.ts';
 
 /** Something that looks like an installed Java of this release, and returns its home. */
-async function installJava(home: string, release: string | undefined, script = '#!/bin/sh\n'): Promise<string> {
+async function installJava(
+  home: string,
+  release: string | undefined,
+  script = '#!/bin/sh\n',
+): Promise<string> {
   await writeProgram(join(home, 'bin/java'), script);
-  if (release !== undefined) await writeFile(join(home, 'release'), `IMPLEMENTOR="x"\nJAVA_VERSION="${release}"\n`);
+  if (release !== undefined)
+    await writeFile(join(home, 'release'), `IMPLEMENTOR="x"\nJAVA_VERSION="${release}"\n`);
   return home;
 }
 
@@ -26,12 +31,15 @@ describe('featureRelease', () => {
 
 describe('parseJavaSettings', () => {
   it('reads home and version from what a Java prints of itself', () => {
-    const output = 'Property settings:\n    java.home = /opt/a java\n    java.version = 25.0.3\n    java.vm.name = x\n';
+    const output =
+      'Property settings:\n    java.home = /opt/a java\n    java.version = 25.0.3\n    java.vm.name = x\n';
     expect(parseJavaSettings(output)).toEqual({ home: '/opt/a java', release: '25.0.3' });
   });
 
   it('is undefined for anything else', () => {
-    expect(parseJavaSettings('The operation could not be completed. Unable to locate a Java Runtime.')).toBeUndefined();
+    expect(
+      parseJavaSettings('The operation could not be completed. Unable to locate a Java Runtime.'),
+    ).toBeUndefined();
   });
 });
 
@@ -65,7 +73,10 @@ describe('findJava', () => {
     const stub = await installJava(join(folder, 'stub'), undefined, answer);
     const broken = await installJava(join(folder, 'broken'), undefined, '#!/bin/sh\nexit 1\n');
     const none = join(folder, 'none');
-    expect(await findJava({ PATH: join(stub, 'bin') }, none)).toMatchObject({ home: '/somewhere', release: '24.0.2' });
+    expect(await findJava({ PATH: join(stub, 'bin') }, none)).toMatchObject({
+      home: '/somewhere',
+      release: '24.0.2',
+    });
     expect(await findJava({ PATH: join(broken, 'bin') }, none)).toBeUndefined();
   });
 

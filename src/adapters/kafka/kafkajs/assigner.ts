@@ -1,4 +1,4 @@
-import { AssignerProtocol, type Assigner, type Cluster } from 'kafkajs';
+import kafkajs, { type Assigner, type Cluster } from 'kafkajs';
 import type { TopicPartition } from '../../../ports/message-bus.ts';
 import { assignPartitions, type Member } from '../assignment.ts';
 import { type Claims, decodeClaims, encodeClaims } from '../claims.ts';
@@ -19,14 +19,14 @@ export function createAssigner(cluster: Cluster, options: SessionOptions, claims
     name: protocolName(membership),
     version: VERSION,
     protocol({ topics }) {
-      const metadata = AssignerProtocol.MemberMetadata.encode({ version: VERSION, topics, userData: encodeClaims(claims()) });
+      const metadata = kafkajs.AssignerProtocol.MemberMetadata.encode({ version: VERSION, topics, userData: encodeClaims(claims()) });
       return { name: protocolName(membership), metadata };
     },
     async assign({ members }) {
       const assignment = assignPartitions(membership, members.map(readMember), (topic) => partitionCount(cluster, topic));
       return members.map(({ memberId }) => ({
         memberId,
-        memberAssignment: AssignerProtocol.MemberAssignment.encode({
+        memberAssignment: kafkajs.AssignerProtocol.MemberAssignment.encode({
           version: VERSION,
           assignment: byTopicName(assignment.get(memberId) ?? []),
           userData: Buffer.alloc(0),
@@ -37,7 +37,7 @@ export function createAssigner(cluster: Cluster, options: SessionOptions, claims
 }
 
 function readMember({ memberId, memberMetadata }: { memberId: string; memberMetadata: Buffer }): Member {
-  const metadata = AssignerProtocol.MemberMetadata.decode(memberMetadata);
+  const metadata = kafkajs.AssignerProtocol.MemberMetadata.decode(memberMetadata);
   return { id: memberId, topics: metadata?.topics ?? [], ...decodeClaims(metadata?.userData ?? Buffer.alloc(0)) };
 }
 

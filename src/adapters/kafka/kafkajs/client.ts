@@ -1,4 +1,4 @@
-import { type Admin, Kafka, type KafkaConfig, logLevel, type SASLOptions } from 'kafkajs';
+import kafkajs, { type Admin, type Kafka, type KafkaConfig, type SASLOptions } from 'kafkajs';
 import type { TopicSpec, Watermarks } from '../../../ports/message-bus.ts';
 import type { Logger } from '../../../ports/telemetry.ts';
 import type { KafkaClient, PartitionBatch, SendOutcome, Session, SessionListener, SessionOptions } from '../client.ts';
@@ -105,7 +105,7 @@ export class KafkaJsClient implements KafkaClient {
   }
 
   #newKafka(): Kafka {
-    const kafka = new Kafka(this.#config);
+    const kafka = new kafkajs.Kafka(this.#config);
     adoptClient(kafka.logger());
     return kafka;
   }
@@ -144,16 +144,16 @@ export class KafkaJsClient implements KafkaClient {
 }
 
 function toConfig(options: ClientOptions, logger: Logger): KafkaConfig {
-  const { clientId, brokers, ssl, sasl, requestTimeoutMs } = options;
+  const { clientId, brokers, tls, sasl, requestTimeoutMs } = options;
   return {
     clientId,
     brokers: [...brokers],
     connectionTimeout: CONNECT_TIMEOUT_MS,
     requestTimeout: requestTimeoutMs,
     retry: RETRY,
-    logLevel: logLevel.INFO,
+    logLevel: kafkajs.logLevel.INFO,
     logCreator: logCreator(logger.child({ component: 'kafkajs' })),
-    ...(ssl === undefined ? {} : { ssl }),
+    ...(tls === undefined ? {} : { ssl: tls }),
     ...(sasl === undefined ? {} : { sasl: toSasl(sasl) }),
   };
 }

@@ -1,18 +1,18 @@
-import { CompressionCodecs, CompressionTypes } from 'kafkajs';
+import kafkajs, { type CompressionTypes } from 'kafkajs';
 import { type Codec, lz4, snappy, zstd } from '../codecs.ts';
 
 /** Teaches kafkajs, which knows gzip only, the other codecs of Kafka. A codec that somebody else registered stays. */
 export function registerCodecs(): void {
-  register(CompressionTypes.ZSTD, zstd);
-  register(CompressionTypes.LZ4, lz4);
-  register(CompressionTypes.Snappy, snappy);
+  register(kafkajs.CompressionTypes.ZSTD, zstd);
+  register(kafkajs.CompressionTypes.LZ4, lz4);
+  register(kafkajs.CompressionTypes.Snappy, snappy);
 }
 
 function register(type: CompressionTypes.ZSTD | CompressionTypes.LZ4 | CompressionTypes.Snappy, codec: Codec): void {
   try {
-    CompressionCodecs[type]();
+    kafkajs.CompressionCodecs[type]();
   } catch {
-    CompressionCodecs[type] = () => ({
+    kafkajs.CompressionCodecs[type] = () => ({
       compress: (encoder: { buffer: Buffer }) => codec.compress(encoder.buffer),
       decompress: (bytes: Buffer) => codec.decompress(bytes),
     });

@@ -1,0 +1,141 @@
+import { z } from 'zod';
+import { MillraceError } from '../../core/errors.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { ControlStore, Lease, PointerWrite, PolicyPointer } from '../../ports/control-store.ts';
+import type { Telemetry } from '../../ports/telemetry.ts';
+import { RedisConnection } from './connection.ts';
+import { Hints } from './hints.ts';
+import { READ_REPORTS, RELEASE_LEASE, HOLD_LEASE, WRITE_POINTER, WRITE_REPORT } from './scripts.ts';
+
+export interface RedisControlStoreOptions {
+  /** `redis://` or `rediss://`, with user, password and database where needed. */
+  url: string;
+  /** In front of every key and channel; `:` separates it from the rest. */
+  prefix: string;
+  clock: Clock;
+  telemetry: Telemetry;
+  /** How long a call may wait for its answer; default 1 000. */
+  commandTimeoutMs?: number;
+}
+
+const COMMAND_TIMEOUT_MS = 1_000;
+
+/**
+ * The control store on Redis 6.2 or newer. Keys, after the prefix: `ptr:<scope>` (hash), `pol:<sha256>` (bytes), `lease:<name>` (holder),
+ * `rep:<scope>` (hash of reports); channel `hint:<scope>`. It connects in the background: a Redis that is away delays nobody's start.
+ */
+export function redisControlStore(options: RedisControlStoreOptions): ControlStore {
+  return new RedisControlStore(options);
+}
+
+class RedisControlStore implements ControlStore {
+  readonly #prefix: string;
+  readonly #commands: RedisConnection;
+  /** A connection that subscribes can do nothing else. */
+  readonly #subscriber: RedisConnection;
+  readonly #hints: Hints;
+
+  constructor({ url, prefix, clock, telemetry, commandTimeoutMs = COMMAND_TIMEOUT_MS }: RedisControlStoreOptions) {
+    const open = (purpose: string): RedisConnection =>
+      new RedisConnection({ url, commandTimeoutMs, clock, logger: telemetry.logger.child({ store: 'redis', purpose }) });
+    this.#prefix = prefix;
+    this.#commands = open('commands');
+    this.#subscriber = open('hints');
+    this.#hints = new Hints(this.#subscriber, telemetry.logger);
+  }
+
+  async readPointer(scope: string): Promise<PolicyPointer | undefined> {
+    const text = await this.#commands.run((redis) => redis.hget(this.#key('ptr', scope), 'pointer'));
+    return text === null ? undefined : parsePointer(text);
+  }
+
+  async writePointer(scope: string, pointer: PolicyPointer): Promise<PointerWrite> {
+    const { epoch, term } = pointer;
+    const current = await this.#script(
+      WRITE_POINTER,
+      this.#key('ptr', scope),
+      epoch,
+      term,
+      JSON.stringify(pointer),
+      this.#key('hint', scope),
+    );
+    if (typeof current !== 'string') return { status: 'applied' };
+    return { status: 'stale', current: parsePointer(current) };
+  }
+
+  async putDocument(digest: string, bytes: Uint8Array): Promise<void> {
+    await this.#commands.run((redis) => redis.set(this.#documentKey(digest), Buffer.from(bytes), 'NX'));
+  }
+
+  async readDocument(digest: string): Promise<Uint8Array | undefined> {
+    const bytes = await this.#commands.run((redis) => redis.getBuffer(this.#documentKey(digest)));
+    return bytes === null ? undefined : new Uint8Array(bytes);
+  }
+
+  watch(scope: string, onHint: () => void): Promise<() => Promise<void>> {
+    return this.#hints.watch(this.#key('hint', scope), onHint);
+  }
+
+  async acquireLease(name: string, holder: string, ttlMs: number): Promise<Lease | undefined> {
+    const key = this.#key('lease', name);
+    const hold = async (): Promise<boolean> => (await this.#script(HOLD_LEASE, key, holder, ttlMs)) === 1;
+    if (!(await hold())) return undefined;
+    let released = false;
+    return {
+      name,
+      holder,
+      renew: async () => !released && (await hold()),
+      release: async () => {
+        released = true;
+        await this.#script(RELEASE_LEASE, key, holder);
+      },
+    };
+  }
+
+  async report(scope: string, member: string, text: string, ttlMs: number): Promise<void> {
+    await this.#script(WRITE_REPORT, this.#key('rep', scope), member, ttlMs, text);
+  }
+
+  async readReports(scope: string): Promise<ReadonlyMap<string, string>> {
+    const flat = z.array(z.string()).parse(await this.#script(READ_REPORTS, this.#key('rep', scope)));
+    const reports = new Map<string, string>();
+    for (let i = 0; i + 1 < flat.length; i += 2) reports.set(flat[i] ?? '', flat[i + 1] ?? '');
+    return reports;
+  }
+
+  async close(): Promise<void> {
+    this.#commands.close();
+    this.#subscriber.close();
+  }
+
+  #script(script: string, key: string, ...values: (string | number)[]): Promise<unknown> {
+    return this.#commands.run((redis) => redis.eval(script, 1, key, ...values));
+  }
+
+  #key(kind: 'ptr' | 'lease' | 'rep' | 'hint', name: string): string {
+    return `${this.#prefix}:${kind}:${name}`;
+  }
+
+  #documentKey(digest: string): string {
+    return `${this.#prefix}:pol:${digest.replace(/^sha256:/, '')}`;
+  }
+}
+
+/** Loose, so that fields of a newer controller pass through an older reader. */
+const pointerSchema = z.looseObject({
+  epoch: z.int(),
+  term: z.int(),
+  stable: z.looseObject({ digest: z.string(), name: z.string(), version: z.number() }),
+});
+
+function parsePointer(text: string): PolicyPointer {
+  try {
+    return pointerSchema.parse(JSON.parse(text));
+  } catch (cause) {
+    throw new MillraceError('MALFORMED', 'The pointer in Redis cannot be read', {
+      value: text,
+      advice: 'Let the controller seed Redis again from the control log.',
+      cause,
+    });
+  }
+}

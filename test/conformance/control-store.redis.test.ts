@@ -1,0 +1,149 @@
+import { Redis } from 'ioredis';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type SilentTelemetry, silentTelemetry } from '../../src/adapters/memory/telemetry.ts';
+import { redisControlStore } from '../../src/adapters/redis/control-store.ts';
+import { systemClock } from '../../src/adapters/system/clock.ts';
+import type { ControlStore } from '../../src/ports/control-store.ts';
+import { eventually, pass, pointer } from './control-store.suite.ts';
+import { type FaultyWay, faultyWay, redisUrl, uniquePrefix } from './redis.fixture.ts';
+
+describe('ControlStore on Redis that misbehaves', () => {
+  let way: FaultyWay;
+  let prefix: string;
+  let telemetry: SilentTelemetry;
+  /** Goes through the faulty way. */
+  let store: ControlStore;
+  /** Does not. */
+  let healthy: ControlStore;
+
+  const open = (url: string): ControlStore =>
+    redisControlStore({ url, prefix, clock: systemClock(), telemetry, commandTimeoutMs: 500 });
+
+  beforeEach(async () => {
+    way = await faultyWay(redisUrl());
+    prefix = uniquePrefix();
+    telemetry = silentTelemetry();
+    store = open(way.url);
+    healthy = open(redisUrl());
+  });
+  afterEach(async () => {
+    await Promise.all([store.close(), healthy.close()]);
+    await way.close();
+  });
+
+  const answers = async (): Promise<boolean> => {
+    try {
+      await store.readPointer('prod');
+      return true;
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
+      return false;
+    }
+  };
+
+  it('gives up a half-open connection and makes a new one, and hints the watchers', async () => {
+    let hints = 0;
+    await store.watch('prod', () => hints++);
+    await eventually('the first hint', () => hints >= 1);
+    way.drop();
+    const before = hints;
+    await healthy.writePointer('prod', pointer(1, 1));
+    const startMs = performance.now();
+    await expect(store.readPointer('prod')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    way.pass();
+    // Only a new connection gets through: this one has lost packets.
+    await eventually('an answer over a new connection', answers);
+    await eventually('the hint of the new connection', () => hints > before);
+    expect((await store.readPointer('prod'))?.epoch).toBe(1);
+    // Generous: that it is found within five seconds is measured elsewhere, that it is found at all is seen here.
+    expect(performance.now() - startMs).toBeLessThan(15_000);
+  });
+
+  it('finds a half-open connection of a watcher though nobody asks anything', async () => {
+    let hints = 0;
+    await store.watch('prod', () => hints++);
+    await eventually('the first hint', () => hints >= 1);
+    way.drop();
+    const before = hints;
+    await pass(100);
+    way.pass();
+    await eventually('the hint of the new connection', () => hints > before);
+  });
+
+  it('makes up for lost hints by one on every reconnection', async () => {
+    let hints = 0;
+    let epochSeen = 0;
+    const readAgain = (): void => {
+      hints++;
+      store.readPointer('prod').then(
+        (seen) => {
+          epochSeen = Math.max(epochSeen, seen?.epoch ?? 0);
+        },
+        () => {
+          // Away again: the next hint reads again.
+        },
+      );
+    };
+    await store.watch('prod', readAgain);
+    for (let epoch = 1; epoch <= 5; epoch++) {
+      const before = hints;
+      way.cut();
+      await healthy.writePointer('prod', pointer(epoch, 1));
+      await eventually('the hint of the reconnection', () => hints > before);
+      await eventually(`epoch ${epoch} was seen`, async () => {
+        if (await answers()) epochSeen = Math.max(epochSeen, (await store.readPointer('prod'))?.epoch ?? 0);
+        return epochSeen >= epoch;
+      });
+    }
+  });
+
+  it('fails at once while Redis is away, queues nothing, and works again afterwards', async () => {
+    await store.writePointer('prod', pointer(1, 1));
+    await way.shut();
+    await eventually('the loss was noticed', async () => !(await answers()));
+    const refused = await Promise.allSettled(
+      Array.from({ length: 200 }, (_, i) => store.writePointer('prod', pointer(i + 2, 1))),
+    );
+    expect(refused.every(({ status }) => status === 'rejected')).toBe(true);
+    await way.open();
+    await eventually('it answers again', answers);
+    expect((await store.readPointer('prod'))?.epoch).toBe(1);
+    expect(await store.writePointer('prod', pointer(2, 1))).toEqual({ status: 'applied' });
+    const lines = telemetry.logs.map(({ message }) => message);
+    expect(lines).toContain('Redis is away; what is known goes on until it is back.');
+    expect(lines).toContain('Redis is back.');
+  });
+
+  it('can be made while Redis is away', async () => {
+    await way.shut();
+    const early = open(way.url);
+    await expect(early.readPointer('prod')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    await expect(early.watch('prod', () => {})).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    await way.open();
+    await eventually('it answers', () =>
+      early.readPointer('prod').then(
+        () => true,
+        () => false,
+      ),
+    );
+    await early.close();
+  });
+
+  it('keeps a lease whose holder renews it though Redis was emptied', async () => {
+    const lease = await store.acquireLease('partition-0', 'router-a', 60_000);
+    await store.writePointer('prod', pointer(9, 2));
+    const redis = new Redis(redisUrl());
+    await redis.del(await redis.keys(`${prefix}:*`));
+    redis.disconnect();
+    expect(await store.readPointer('prod')).toBeUndefined();
+    expect(await lease?.renew()).toBe(true);
+    expect(await healthy.acquireLease('partition-0', 'router-b', 60_000)).toBeUndefined();
+  });
+
+  it('says MALFORMED of a pointer that cannot be read', async () => {
+    const redis = new Redis(redisUrl());
+    await redis.hset(`${prefix}:ptr:prod`, { epoch: '3', term: '1', pointer: '{"epoch":"x"}' });
+    await expect(store.readPointer('prod')).rejects.toMatchObject({ code: 'MALFORMED' });
+    redis.disconnect();
+  });
+});

@@ -1,0 +1,128 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  type ControllerCommand,
+  type ControllerEvent,
+  type ControllerState,
+  decide,
+  evolve,
+  INITIAL_CONTROLLER_STATE,
+  scopeState,
+} from '../../../../src/core/control/controller-state.ts';
+
+const scope = 'policy/feed';
+const policy = (version: number, digest = `d${version}`) => ({ digest, name: 'feed', version });
+const publish = (version: number, commandId = `p${version}`, digest?: string): ControllerCommand => ({
+  kind: 'publish-policy',
+  commandId,
+  scope,
+  actor: 'ana',
+  policy: policy(version, digest),
+});
+const rollBack = (toVersion?: number, commandId = `r${toVersion}`): ControllerCommand => ({
+  kind: 'roll-back',
+  commandId,
+  scope,
+  actor: 'ana',
+  toVersion,
+});
+
+function given(...commands: ControllerCommand[]): ControllerState {
+  let state = INITIAL_CONTROLLER_STATE;
+  for (const command of commands) for (const event of decide(state, command)) state = evolve(state, event);
+  return state;
+}
+
+function when(state: ControllerState, command: ControllerCommand): readonly ControllerEvent[] {
+  return decide(state, command);
+}
+
+describe('given, when, then', () => {
+  it('the first version goes live at epoch 1', () => {
+    expect(when(given(), publish(1))).toEqual([
+      { type: 'policy-published', commandId: 'p1', scope, actor: 'ana', policy: policy(1), epoch: 1 },
+    ]);
+  });
+
+  it('a rollback is a new, higher epoch that names the old policy', () => {
+    const state = given(publish(1), publish(2));
+    const [event] = when(state, rollBack());
+    expect(event).toMatchObject({ type: 'policy-rolled-back', from: policy(2), policy: policy(1), epoch: 3 });
+  });
+
+  it.each([
+    ['an older version', given(publish(3)), publish(2), /older than version 3/],
+    [
+      'the same version with another text',
+      given(publish(3)),
+      publish(3, 'again', 'other'),
+      /already published with another digest/,
+    ],
+    ['a rollback of nothing', given(), rollBack(), /nothing was ever published/],
+    ['a rollback below the first', given(publish(1)), rollBack(), /no earlier version/],
+    ['a rollback to a version that never was', given(publish(1)), rollBack(7), /no version 7 .*published: 1/],
+    [
+      'a reseed of nothing',
+      given(),
+      { kind: 'reseed', commandId: 's', scope, actor: 'ana' } as const,
+      /nothing was ever published/,
+    ],
+    [
+      'what the border refused',
+      given(),
+      { kind: 'refused', commandId: 's', scope, actor: 'eve', reason: 'not signed' } as const,
+      /not signed/,
+    ],
+  ])('refuses %s, and changes nothing', (_name, state, command, reason) => {
+    const [event, ...more] = when(state, command);
+    expect(more).toEqual([]);
+    expect(event).toMatchObject({ type: 'command-refused', reason: expect.stringMatching(reason) });
+    if (event !== undefined) expect(evolve(state, event).scopes).toEqual(state.scopes);
+  });
+
+  it('a command sent twice acts once', () => {
+    const state = given(publish(1));
+    expect(when(state, publish(1))).toEqual([]);
+  });
+
+  it('a term never falls', () => {
+    const led = evolve(evolve(INITIAL_CONTROLLER_STATE, { type: 'leadership-taken', term: 5 }), {
+      type: 'leadership-taken',
+      term: 2,
+    });
+    expect(led.term).toBe(5);
+  });
+});
+
+describe('any sequence of commands', () => {
+  const anyCommand = fc.oneof(
+    fc
+      .tuple(fc.integer({ min: 1, max: 6 }), fc.nat(40), fc.constantFrom('x', 'y'))
+      .map(([version, id, digest]) => publish(version, `c${id}`, digest + version)),
+    fc
+      .tuple(fc.option(fc.integer({ min: 1, max: 6 }), { nil: undefined }), fc.nat(40))
+      .map(([version, id]) => rollBack(version, `c${id}`)),
+    fc.nat(40).map((id): ControllerCommand => ({ kind: 'reseed', commandId: `c${id}`, scope, actor: 'ana' })),
+  );
+
+  it('only raises the epoch, keeps one live version that was published, and replays to the same state', () => {
+    fc.assert(
+      fc.property(fc.array(anyCommand, { maxLength: 40 }), (commands) => {
+        let state = INITIAL_CONTROLLER_STATE;
+        const log: ControllerEvent[] = [];
+        for (const command of commands) {
+          const before = scopeState(state, scope);
+          for (const event of decide(state, command)) {
+            log.push(event);
+            state = evolve(state, event);
+          }
+          const after = scopeState(state, scope);
+          expect(after.epoch).toBeGreaterThanOrEqual(before.epoch);
+          if (after.live?.digest !== before.live?.digest) expect(after.epoch).toBeGreaterThan(before.epoch);
+          if (after.live !== undefined) expect(after.published).toContainEqual(after.live);
+        }
+        expect(log.reduce(evolve, INITIAL_CONTROLLER_STATE)).toEqual(state);
+      }),
+    );
+  });
+});

@@ -1,0 +1,64 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createTopicDelay } from '../../../../src/core/latency/topic-delay.ts';
+
+const HOUR_MS = 3_600_000;
+
+describe('time in the topic', () => {
+  it.each([
+    ['equal clocks', 0],
+    ['a local clock an hour ahead', HOUR_MS],
+    ['a local clock an hour behind', -HOUR_MS],
+  ])('with %s a record that came at once is charged nothing, one that waited its wait', (_name, skewMs) => {
+    const delay = createTopicDelay();
+    expect(delay.inTopicMs('t', 0, 1_000, 1_002 + skewMs)).toBe(0);
+    expect(delay.inTopicMs('t', 0, 2_000, 2_052 + skewMs)).toBeCloseTo(50, 0);
+    expect(delay.inTopicMs('t', 0, 3_000, 3_002 + skewMs)).toBeCloseTo(0, 0);
+  });
+
+  it('a broker clock that jumps back an hour charges nobody an hour', () => {
+    const delay = createTopicDelay();
+    delay.inTopicMs('t', 0, HOUR_MS, 0);
+    expect(delay.inTopicMs('t', 0, 10, 10)).toBe(0);
+    expect(delay.inTopicMs('t', 0, 20, 45)).toBeCloseTo(25, 0);
+  });
+
+  it('a broker clock that jumps ahead an hour charges nobody, and goes on charging waits after it', () => {
+    const delay = createTopicDelay();
+    delay.inTopicMs('t', 0, 0, 0);
+    expect(delay.inTopicMs('t', 0, HOUR_MS, 10)).toBe(0);
+    expect(delay.inTopicMs('t', 0, HOUR_MS + 10, 50)).toBeCloseTo(30, 0);
+  });
+
+  it('a backlog of minutes is charged in full', () => {
+    const delay = createTopicDelay();
+    delay.inTopicMs('t', 0, 0, 5);
+    expect(delay.inTopicMs('t', 0, 1_000, 121_005)).toBeGreaterThan(119_900);
+  });
+
+  it('partitions are measured apart', () => {
+    const delay = createTopicDelay();
+    delay.inTopicMs('t', 0, 0, 0);
+    expect(delay.inTopicMs('t', 1, 0, 500)).toBe(0);
+    expect(delay.inTopicMs('u', 0, 0, 500)).toBe(0);
+  });
+
+  it('is never negative, and never more than the wait when clocks are steady', () => {
+    const waits = fc.array(
+      fc.tuple(fc.double({ min: 0, max: 50, noNaN: true }), fc.double({ min: 0, max: 500, noNaN: true })),
+      { minLength: 1, maxLength: 100 },
+    );
+    fc.assert(
+      fc.property(waits, fc.integer({ min: -HOUR_MS, max: HOUR_MS }), (steps, skewMs) => {
+        const delay = createTopicDelay();
+        let appendMs = 0;
+        for (const [gapMs, waitMs] of steps) {
+          appendMs += gapMs;
+          const chargedMs = delay.inTopicMs('t', 0, appendMs, appendMs + waitMs + skewMs);
+          expect(chargedMs).toBeGreaterThanOrEqual(0);
+          expect(chargedMs).toBeLessThanOrEqual(waitMs + 1e-6);
+        }
+      }),
+    );
+  });
+});

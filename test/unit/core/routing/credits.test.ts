@@ -1,0 +1,71 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Credits } from '../../../../src/core/routing/credits.ts';
+
+/** A worker that serves `perMs` requests in batches, a hop of `hopMs` away on either side; the router sends whenever it may. */
+function simulate(options: { perMs: number; hopMs: number; batch: number; durationMs: number }): {
+  served: number;
+  worstQueueMs: number;
+  limit: number;
+} {
+  const credits = new Credits(10_000, 0);
+  credits.observe(options.batch, options.batch / options.perMs);
+  const acks: { atMs: number; sentMs: number; sojournMs: number }[] = [];
+  let freeAtMs = 0;
+  let served = 0;
+  let worstQueueMs = 0;
+  for (let nowMs = 0; nowMs < options.durationMs; nowMs += 0.25) {
+    while ((acks[0]?.atMs ?? Number.POSITIVE_INFINITY) <= nowMs) {
+      const ack = acks.shift();
+      if (ack !== undefined) credits.completed(nowMs - ack.sentMs, ack.sojournMs, nowMs);
+      served += 1;
+    }
+    while (credits.available(nowMs)) {
+      credits.dispatched();
+      const arrivesMs = nowMs + options.hopMs;
+      freeAtMs = Math.max(freeAtMs, arrivesMs) + 1 / options.perMs;
+      worstQueueMs = nowMs > options.durationMs / 2 ? Math.max(worstQueueMs, freeAtMs - arrivesMs) : 0;
+      acks.push({ atMs: freeAtMs + options.hopMs, sentMs: nowMs, sojournMs: freeAtMs - arrivesMs });
+    }
+  }
+  return { served, worstQueueMs, limit: credits.limit(options.durationMs) };
+}
+
+describe('credits', () => {
+  it.each([
+    { perMs: 1, hopMs: 5, batch: 4, durationMs: 10_000 },
+    { perMs: 5, hopMs: 3, batch: 16, durationMs: 10_000 },
+    { perMs: 0.3, hopMs: 8, batch: 1, durationMs: 20_000 },
+  ])('keep a saturated worker busy and its queue short: %o', (options) => {
+    const { served, worstQueueMs } = simulate(options);
+    expect(served).toBeGreaterThan(0.9 * options.perMs * options.durationMs);
+    // Half the round trip's worth of service, two batches, and what one window of rate can be wrong by.
+    expect(worstQueueMs).toBeLessThan(options.hopMs + (4 * options.batch + 4) / options.perMs);
+  });
+
+  it('do not creep: a minute of saturation leaves the limit where ten seconds did', () => {
+    const short = simulate({ perMs: 1, hopMs: 5, batch: 4, durationMs: 10_000 });
+    const long = simulate({ perMs: 1, hopMs: 5, batch: 4, durationMs: 60_000 });
+    expect(long.limit).toBeLessThanOrEqual(short.limit + 2);
+  });
+
+  it('are at least 2, never above the cap, and never counted below 0', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.constantFrom('dispatch', 'complete', 'release'), { maxLength: 200 }),
+        fc.integer({ min: 2, max: 50 }),
+        (steps, cap) => {
+          const credits = new Credits(cap, 0);
+          steps.forEach((step, nowMs) => {
+            if (step === 'dispatch') credits.dispatched();
+            else if (step === 'complete') credits.completed(10, 2, nowMs);
+            else credits.released();
+            expect(credits.outstanding).toBeGreaterThanOrEqual(0);
+            expect(credits.limit(nowMs)).toBeGreaterThanOrEqual(2);
+            expect(credits.limit(nowMs)).toBeLessThanOrEqual(cap);
+          });
+        },
+      ),
+    );
+  });
+});

@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import { systemClock } from '../../../../src/adapters/system/clock.ts';
+import type { SessionCommand } from '../../../../src/inference/onnx-cpu/messages.ts';
+import { startSessionThread } from '../../../../src/inference/onnx-cpu/session-thread.ts';
+
+function runOf(session: number): Extract<SessionCommand, { kind: 'run' }> {
+  return { kind: 'run', session, slab: new ArrayBuffer(64), feeds: [], outputs: [] };
+}
+
+test('an unknown session fails the call and gives its memory back', async () => {
+  const thread = startSessionThread(systemClock());
+  const answer = await thread.run(runOf(7));
+  expect(answer).toMatchObject({ kind: 'failed', message: 'there is no session 7' });
+  expect(answer.kind === 'failed' && answer.slab?.byteLength).toBe(64);
+  await thread.close();
+});
+
+test('closing fails the calls that are under way, and refuses later ones', async () => {
+  const thread = startSessionThread(systemClock());
+  const running = thread.run(runOf(1));
+  await thread.close();
+  expect(await running).toMatchObject({ kind: 'failed' });
+  await expect(thread.run(runOf(1))).rejects.toMatchObject({ code: 'CLOSED' });
+});
