@@ -1,7 +1,9 @@
 import { Command } from 'commander';
 import { failWith } from './fail.ts';
+import { replayCommand } from './replay.ts';
 import { stackCommand } from './stack.ts';
 import { startCommand } from './start.ts';
+import { upCommand } from './up.ts';
 
 export function program(): Command {
   return new Command('millrace')
@@ -12,7 +14,9 @@ export function program(): Command {
       '\nFirst steps:\n  millrace start                    the whole pipeline in this process\n  millrace stack up                 a real Kafka, schema registry and Redis on this machine',
     )
     .addCommand(startCommand())
-    .addCommand(stackCommand());
+    .addCommand(stackCommand())
+    .addCommand(upCommand())
+    .addCommand(replayCommand());
 }
 
 /** Runs one command; errors are told in words, with a stack trace only where asked for. */

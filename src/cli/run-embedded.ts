@@ -1,10 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { prometheusTelemetry } from '../adapters/prometheus/telemetry.ts';
-import type { Connection } from '../client/connection.ts';
 import type { Settings } from '../config/settings.ts';
-import type { makeScoreRequest } from '../contracts/records.ts';
 import { MillraceError } from '../core/errors.ts';
-import { partitionForKey } from '../core/request/partition.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { RandomSource } from '../ports/random.ts';
 import { type Arrival, generatedArrivals } from '../traffic/arrivals.ts';
@@ -12,6 +9,7 @@ import { readCatalogue } from '../traffic/catalogue.ts';
 import { drive } from '../traffic/drive.ts';
 import { openOutsideLedger } from '../traffic/outside-ledger.ts';
 import { createRequestMaker } from '../traffic/request-maker.ts';
+import { openSender } from '../traffic/send-requests.ts';
 import { parseTraceInferenceCsv, traceArrivals } from '../traffic/trace-inference-csv.ts';
 import { startEmbedded } from '../wiring/embedded.ts';
 import { serveHealth } from '../wiring/health-server.ts';
@@ -83,7 +81,7 @@ export async function runEmbedded(settings: Settings, run: EmbeddedRun): Promise
     ),
     clock,
     idPrefix: `embedded-${run.random.seed}-`,
-    send: await senderOf(connection),
+    send: await openSender(connection),
     requestsMax: Number.POSITIVE_INFINITY,
     durationMs: run.durationMs,
     signal: stop.signal,
@@ -129,22 +127,4 @@ function arrivalsOf(run: EmbeddedRun): Iterator<Arrival> {
     },
     run.random.stream('arrivals'),
   );
-}
-
-async function senderOf(
-  connection: Connection,
-): Promise<(request: ReturnType<typeof makeScoreRequest>) => Promise<void>> {
-  const { bus, codecs, topics } = connection;
-  const topic = topics.ingress();
-  const partitions = await bus.partitionCount(topic);
-  const codec = codecs.for('ScoreRequest');
-  return (request) => {
-    const key = Buffer.from(request.requestId);
-    return bus.produce({
-      topic,
-      partition: partitionForKey(key, partitions),
-      key,
-      value: codec.encode(request),
-    });
-  };
 }

@@ -240,15 +240,23 @@ function walkItems(cursor: Cursor, count: number, { step, fixedBytes }: Node): b
 }
 
 /** Names that would reach the prototype of the object that a map becomes. */
-const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
+const FORBIDDEN_KEYS = ['__proto__', 'constructor', 'prototype'].map((name) => Buffer.from(name));
 
 function skipMapKey(cursor: Cursor): boolean {
   const length = readVarint(cursor);
   const start = cursor.pos;
   if (!skip(cursor, length)) return false;
-  if (length !== 9 && length !== 11) return true;
-  const key = String.fromCharCode(...cursor.bytes.subarray(start, cursor.pos));
-  return !FORBIDDEN_KEYS.has(key) || cursor.malformed(`the map key ${key} is not allowed`);
+  for (const name of FORBIDDEN_KEYS) {
+    if (name.length === length && liesAt(cursor.bytes, start, name)) {
+      return cursor.malformed(`the map key ${name} is not allowed`);
+    }
+  }
+  return true;
+}
+
+function liesAt(bytes: Uint8Array, start: number, name: Uint8Array): boolean {
+  for (let i = 0; i < name.length; i++) if (bytes[start + i] !== name[i]) return false;
+  return true;
 }
 
 function skipLengthPrefixed(cursor: Cursor): boolean {

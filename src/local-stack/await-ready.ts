@@ -20,7 +20,7 @@ export async function awaitReady(options: {
 }
 
 /** Whether something accepts connections on this loopback port; with `exchange`, whether it answers so. */
-export function portAnswers(port: number, exchange?: { ask: string; answer: string }): Promise<boolean> {
+export function portAnswers(port: number, exchange?: { ask: string; answer: RegExp }): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host: '127.0.0.1', port });
     const finish = (answers: boolean) => {
@@ -34,7 +34,7 @@ export function portAnswers(port: number, exchange?: { ask: string; answer: stri
       if (exchange === undefined) finish(true);
       else socket.write(exchange.ask);
     });
-    socket.once('data', (bytes) => finish(bytes.toString('latin1').startsWith(exchange?.answer ?? '')));
+    socket.once('data', (bytes) => finish(exchange?.answer.test(bytes.toString('latin1')) ?? true));
   });
 }
 

@@ -1,5 +1,8 @@
 import { portAnswers, urlAnswers } from './await-ready.ts';
 
+// One that wants a password first answers as well.
+const REDIS_PING = { ask: 'PING\r\n', answer: /^(\+PONG|-NOAUTH)/ };
+
 export interface ServiceAnswer {
   service: 'kafka' | 'registry' | 'redis';
   address: string;
@@ -17,7 +20,7 @@ export async function probeStack(environment: Readonly<Record<string, string>>):
     urlAnswers(`${MILLRACE_REGISTRY_URL}/subjects`).then((answers) => {
       return { service: 'registry' as const, address: MILLRACE_REGISTRY_URL, answers };
     }),
-    portAnswers(portOf(MILLRACE_REDIS_URL), { ask: 'PING\r\n', answer: '+PONG' }).then((answers) => {
+    portAnswers(portOf(MILLRACE_REDIS_URL), REDIS_PING).then((answers) => {
       return { service: 'redis' as const, address: MILLRACE_REDIS_URL, answers };
     }),
   ]);

@@ -56,7 +56,7 @@ export async function prepareRedis(options: {
       ],
       workingDirectory: folder,
       logFile: join(folder, 'redis.log'),
-      probe: () => portAnswers(port, { ask: 'PING\r\n', answer: '+PONG' }),
+      probe: () => portAnswers(port, { ask: 'PING\r\n', answer: /^\+PONG/ }),
     },
     options.lifetime,
   );

@@ -97,12 +97,14 @@ function chooseBroker(brokers: readonly ServiceProcess[], index: number): Servic
   });
 }
 
-/** Removes the temporary folders of stacks whose process was killed before it could. */
+/** Removes the temporary folders of stacks whose process was killed before it could; what is another user's stays. */
 async function removeAbandonedFolders(): Promise<void> {
   const names = await readdir(tmpdir());
   const abandoned = names.filter((name) => {
     const pid = new RegExp(`^${FOLDER_PREFIX}(\\d+)-`).exec(name)?.[1];
     return pid !== undefined && !isRunning(Number(pid));
   });
-  await Promise.all(abandoned.map((name) => rm(join(tmpdir(), name), { recursive: true, force: true })));
+  await Promise.allSettled(
+    abandoned.map((name) => rm(join(tmpdir(), name), { recursive: true, force: true })),
+  );
 }

@@ -6,7 +6,7 @@ import { systemClock } from '../adapters/system/clock.ts';
 import type { Connection } from '../client/connection.ts';
 import type { Settings } from '../config/settings.ts';
 import { createCodecs } from '../contracts/codec.ts';
-import { recordTopics, topicSpecs } from '../contracts/topic-specs.ts';
+import { recordTopics } from '../contracts/topic-specs.ts';
 import { topicNames } from '../contracts/topics.ts';
 import { createTopicDelay } from '../core/latency/topic-delay.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -14,6 +14,7 @@ import type { MessageBus } from '../ports/message-bus.ts';
 import type { RandomSource } from '../ports/random.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { Stage, StageDeps } from '../stages/stage.ts';
+import { applyTopics } from './apply-topics.ts';
 import { createBackend, loadModels, openModels } from './backends.ts';
 import { fleetPools, readBuiltInPolicy, readFleet } from './policy-files.ts';
 import {
@@ -72,7 +73,7 @@ export async function startEmbedded(
       topicDelay: createTopicDelay(),
     };
   };
-  await createTopics(settings, connectBus('admin'), poolNames);
+  await createTopics(settings, connectBus('admin'));
   const repository = await openModels(settings, telemetry);
   const stages: Stage[] = [];
   const buses: MessageBus[] = [];
@@ -121,15 +122,7 @@ export async function startEmbedded(
   };
 }
 
-async function createTopics(settings: Settings, bus: MessageBus, pools: readonly string[]): Promise<void> {
-  await bus.admin.createTopics(
-    topicSpecs({
-      topics: topicNames(settings.prefix),
-      partitions: settings.kafka.partitions,
-      replication: 1,
-      pools: new Map(pools.map((pool) => [pool, settings.slotsPerPool])),
-      tenants: settings.tenants,
-    }),
-  );
+async function createTopics(settings: Settings, bus: MessageBus): Promise<void> {
+  await applyTopics({ ...settings, kafka: { ...settings.kafka, replication: 1 } }, bus);
   await bus.close();
 }

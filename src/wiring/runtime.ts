@@ -28,6 +28,8 @@ export interface Runtime extends StageDeps {
 }
 
 const RETRY_MS = 1_000;
+/** A person waits at the other end. */
+const CLIENT_PATIENCE_MS = 20_000;
 
 /** Connects to Kafka, registry and Redis; a service that is not there yet is waited for. */
 export async function openRuntime(settings: Settings, service: string): Promise<Runtime> {
@@ -103,13 +105,15 @@ async function registerPatiently(
   register: () => Promise<void>,
   telemetry: Telemetry,
   clock: Clock,
+  patienceMs = Number.POSITIVE_INFINITY,
 ): Promise<void> {
+  const untilMs = clock.monotonicMs() + patienceMs;
   for (;;) {
     try {
       await register();
       return;
     } catch (error) {
-      if (!(error instanceof MillraceError) || !error.retryable) throw error;
+      if (!(error instanceof MillraceError) || !error.retryable || clock.monotonicMs() > untilMs) throw error;
       telemetry.logger.warn({ error: error.message }, 'the schema registry does not answer; trying again');
       await new Promise<void>((resolve) => clock.after(RETRY_MS, resolve));
     }
@@ -126,7 +130,7 @@ export function kafkaTransport(settings: Settings, telemetry: Telemetry): Transp
       const written: [string, TopicDefinition][] = [
         ...recordTopics({ topics, tenants: settings.tenants, pools: [] }),
       ].filter(([, { record }]) => ['ScoreRequest', 'ControlCommand', 'Outcome'].includes(record));
-      await codecs.register(new Map(written));
+      await registerPatiently(() => codecs.register(new Map(written)), telemetry, clock, CLIENT_PATIENCE_MS);
       const bus = await openBus(settings, `client-${randomUUID().slice(0, 8)}`, telemetry);
       return { bus, codecs, topics, clock, newId: () => randomUUID(), close: () => bus.close() };
     },

@@ -43,7 +43,9 @@ export function controlStoreConformance(name: string, create: () => Promise<Stor
     describe('pointers', () => {
       it('has none at first, and then the one that was written, for every client', async () => {
         expect(await store.readPointer('prod')).toBeUndefined();
-        expect(await store.writePointer('prod', pointer(1, 1, 'ünïcode "quoted"'))).toEqual({ status: 'applied' });
+        expect(await store.writePointer('prod', pointer(1, 1, 'ünïcode "quoted"'))).toEqual({
+          status: 'applied',
+        });
         expect(await other.readPointer('prod')).toEqual(pointer(1, 1, 'ünïcode "quoted"'));
         expect(await store.readPointer('staging')).toBeUndefined();
       });
@@ -57,16 +59,24 @@ export function controlStoreConformance(name: string, create: () => Promise<Stor
         { epoch: 4, term: 9, applied: false },
         { epoch: 6, term: 2, applied: false },
         { epoch: 0, term: 0, applied: false },
-      ])('over epoch 5 of term 3, epoch $epoch of term $term: applied $applied', async ({ epoch, term, applied }) => {
-        await store.writePointer('prod', pointer(5, 3));
-        const written = await other.writePointer('prod', pointer(epoch, term));
-        expect(written).toEqual(applied ? { status: 'applied' } : { status: 'stale', current: pointer(5, 3) });
-        expect(await store.readPointer('prod')).toEqual(applied ? pointer(epoch, term) : pointer(5, 3));
-      });
+      ])(
+        'over epoch 5 of term 3, epoch $epoch of term $term: applied $applied',
+        async ({ epoch, term, applied }) => {
+          await store.writePointer('prod', pointer(5, 3));
+          const written = await other.writePointer('prod', pointer(epoch, term));
+          expect(written).toEqual(
+            applied ? { status: 'applied' } : { status: 'stale', current: pointer(5, 3) },
+          );
+          expect(await store.readPointer('prod')).toEqual(applied ? pointer(epoch, term) : pointer(5, 3));
+        },
+      );
 
       it('only rises, whatever is written in whatever order', async () => {
         let scope = 0;
-        const writes = fc.array(fc.tuple(fc.nat({ max: 12 }), fc.nat({ max: 4 })), { minLength: 1, maxLength: 25 });
+        const writes = fc.array(fc.tuple(fc.nat({ max: 12 }), fc.nat({ max: 4 })), {
+          minLength: 1,
+          maxLength: 25,
+        });
         await fc.assert(
           fc.asyncProperty(writes, async (pairs) => {
             scope++;
@@ -85,7 +95,9 @@ export function controlStoreConformance(name: string, create: () => Promise<Stor
 
       it('applies one of several that are written at once under the same epoch', async () => {
         const clients = [store, other, run.connect()];
-        const writes = Array.from({ length: 24 }, (_, i) => clients[i % 3]?.writePointer('prod', pointer(7, 1, `w${i}`)));
+        const writes = Array.from({ length: 24 }, (_, i) =>
+          clients[i % 3]?.writePointer('prod', pointer(7, 1, `w${i}`)),
+        );
         const written = await Promise.all(writes);
         expect(written.filter((each) => each?.status === 'applied')).toHaveLength(1);
         const winner = written.findIndex((each) => each?.status === 'applied');
@@ -191,7 +203,9 @@ export function controlStoreConformance(name: string, create: () => Promise<Stor
       it('go to one of many that want them at once', async () => {
         const clients = [store, other];
         const leases = await Promise.all(
-          Array.from({ length: 20 }, (_, i) => clients[i % 2]?.acquireLease('partition-0', `router-${i}`, LONG_MS)),
+          Array.from({ length: 20 }, (_, i) =>
+            clients[i % 2]?.acquireLease('partition-0', `router-${i}`, LONG_MS),
+          ),
         );
         expect(leases.filter((lease) => lease !== undefined)).toHaveLength(1);
       });
@@ -226,7 +240,10 @@ export function controlStoreConformance(name: string, create: () => Promise<Stor
       await store.watch('prod', () => hints++);
       await eventually('the first hint', () => hints >= 1);
       await store.close();
-      await expect(store.readPointer('prod')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
+      await expect(store.readPointer('prod')).rejects.toMatchObject({
+        code: 'STORE_UNAVAILABLE',
+        retryable: true,
+      });
       await expect(store.watch('prod', () => {})).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
       const before = hints;
       await other.writePointer('prod', pointer(1, 1));

@@ -1,6 +1,13 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { MessageBus, TopicSpec } from '../../src/ports/message-bus.ts';
-import { type BusFactory, createTopic, produceTexts, rejection, texts, uniqueName } from './message-bus.fixture.ts';
+import {
+  type BusFactory,
+  createTopic,
+  produceTexts,
+  rejection,
+  texts,
+  uniqueName,
+} from './message-bus.fixture.ts';
 import type { CreateFactory } from './message-bus.suite.ts';
 
 export function adminConformance(create: CreateFactory): void {
@@ -32,7 +39,9 @@ export function adminConformance(create: CreateFactory): void {
   it('creates what is missing, answers the names created, and leaves the rest as it is', async () => {
     const [first, second] = [spec(2), spec(3)];
     expect(await run.settle(bus.admin.createTopics([first]))).toEqual([first.name]);
-    expect(await run.settle(bus.admin.createTopics([{ ...first, partitions: 5 }, second]))).toEqual([second.name]);
+    expect(await run.settle(bus.admin.createTopics([{ ...first, partitions: 5 }, second]))).toEqual([
+      second.name,
+    ]);
     expect(await run.settle(bus.admin.createTopics([first, second]))).toEqual([]);
     expect(await run.settle(bus.admin.createTopics([]))).toEqual([]);
     expect(await run.settle(bus.partitionCount(first.name))).toBe(2);
@@ -42,7 +51,9 @@ export function adminConformance(create: CreateFactory): void {
   it('creates a topic once when several clients try at the same time', async () => {
     const topic = spec(2);
     const clients = [bus, await run.connect(), await run.connect()];
-    const created = await run.settle(Promise.all(clients.map((client) => client.admin.createTopics([topic]))));
+    const created = await run.settle(
+      Promise.all(clients.map((client) => client.admin.createTopics([topic]))),
+    );
     expect(created.flat()).toEqual([topic.name]);
   });
 
@@ -63,7 +74,10 @@ export function adminConformance(create: CreateFactory): void {
     const other = await run.connect();
     expect(await run.settle(other.partitionCount(topic))).toBe(1);
     await run.settle(bus.admin.growTopic(topic, 3));
-    await eventually('the growth reached the other client', async () => (await other.partitionCount(topic)) === 3);
+    await eventually(
+      'the growth reached the other client',
+      async () => (await other.partitionCount(topic)) === 3,
+    );
   });
 
   it('says BUS_UNAVAILABLE to questions about the partitions of a topic that does not exist', async () => {

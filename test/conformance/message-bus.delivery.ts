@@ -12,9 +12,6 @@ import {
 } from './message-bus.fixture.ts';
 import type { CreateFactory } from './message-bus.suite.ts';
 
-/** How long the tests look on when something must not happen. */
-const QUIET_MS = 500;
-
 export function deliveryConformance(create: CreateFactory): void {
   let run: BusFactory;
   let bus: MessageBus;
@@ -31,13 +28,16 @@ export function deliveryConformance(create: CreateFactory): void {
     topics: readonly string[],
     mode: 'acknowledging' | 'holding',
     options: Partial<SubscribeOptions> = {},
-  ): Promise<Recorder> => Recorder.subscribe(run, bus, { group, topics, startAt: 'earliest', ...options }, mode);
+  ): Promise<Recorder> =>
+    Recorder.subscribe(run, bus, { group, topics, startAt: 'earliest', ...options }, mode);
 
   it('brings every record once, of one partition per call, in offset order', async () => {
     const topic = await createTopic(run, bus, 3);
-    for (const partition of [0, 1, 2]) await produceTexts(run, bus, topic, partition, texts(`p${partition}-`, 50));
+    for (const partition of [0, 1, 2])
+      await produceTexts(run, bus, topic, partition, texts(`p${partition}-`, 50));
     const recorder = await subscribe([topic], 'acknowledging');
-    for (const partition of [0, 1, 2]) await produceTexts(run, bus, topic, partition, texts(`later${partition}-`, 50));
+    for (const partition of [0, 1, 2])
+      await produceTexts(run, bus, topic, partition, texts(`later${partition}-`, 50));
     await run.eventually(() => recorder.records.length >= 300, 'all records arrived');
     for (const partition of [0, 1, 2]) {
       const expected = [...texts(`p${partition}-`, 50), ...texts(`later${partition}-`, 50)];
@@ -72,7 +72,7 @@ export function deliveryConformance(create: CreateFactory): void {
     await produceTexts(run, bus, topic, 0, texts('old', 5));
     const recorder = await subscribe([topic], 'acknowledging', { startAt: 'latest' });
     await run.eventually(() => recorder.partitions().length === 1, 'the partition was assigned');
-    await run.pass(QUIET_MS);
+    await run.pass(run.quietMs);
     await produceTexts(run, bus, topic, 0, texts('new', 5));
     await run.eventually(() => recorder.records.length >= 5, 'the new records arrived');
     expect(recorder.values()).toEqual(texts('new', 5));
@@ -106,7 +106,7 @@ export function deliveryConformance(create: CreateFactory): void {
     const recorder = await subscribe([topic], 'holding');
     await run.eventually(() => recorder.records.length === 10, 'all records arrived');
     recorder.acknowledge('v1', 'v2', 'v3', 'v5');
-    await run.pass(QUIET_MS);
+    await run.pass(run.quietMs);
     recorder.acknowledge('v0');
     await eventuallyCommitted(run, bus, group, topic, [4]);
   });
@@ -117,7 +117,7 @@ export function deliveryConformance(create: CreateFactory): void {
     const recorder = await subscribe([topic], 'holding');
     await run.eventually(() => recorder.records.length === 10, 'all records arrived');
     recorder.acknowledge(...texts('v', 10).slice(1));
-    await run.pass(QUIET_MS);
+    await run.pass(run.quietMs);
     await run.settle(recorder.subscription.close());
     const committed = await run.settle(bus.admin.committed(group, topic));
     expect(committed.get(0)).toBeOneOf([-1, 0]);
@@ -128,11 +128,11 @@ export function deliveryConformance(create: CreateFactory): void {
     await produceTexts(run, bus, topic, 0, texts('v', 50));
     const recorder = await subscribe([topic], 'holding', { unacknowledgedMax: 10 });
     await run.eventually(() => recorder.records.length >= 10, 'delivery began');
-    await run.pass(QUIET_MS);
+    await run.pass(run.quietMs);
     expect(recorder.values()).toEqual(texts('v', 10));
     recorder.acknowledge('v2', 'v3', 'v9');
     await run.eventually(() => recorder.records.length >= 13, 'delivery went on');
-    await run.pass(QUIET_MS);
+    await run.pass(run.quietMs);
     expect(recorder.values()).toEqual(texts('v', 13));
     recorder.acknowledging = true;
     recorder.acknowledge(...recorder.values());
@@ -146,7 +146,7 @@ export function deliveryConformance(create: CreateFactory): void {
     await produceTexts(run, bus, topic, 0, values);
     const recorder = await subscribe([topic], 'holding', { unacknowledgedBytesMax: 10_000 });
     await run.eventually(() => recorder.records.length >= 4, 'delivery began');
-    await run.pass(QUIET_MS);
+    await run.pass(run.quietMs);
     // Key and value have the same bytes here; what else counts is the adapter's affair.
     const held = recorder.records.length;
     expect(held).toBeLessThanOrEqual(11);
@@ -179,7 +179,7 @@ export function deliveryConformance(create: CreateFactory): void {
     const topic = await createTopic(run, bus, 1);
     const recorder = await subscribe([topic], 'acknowledging');
     await run.eventually(() => recorder.partitions().length === 1, 'the partition was assigned');
-    await run.pass(2 * QUIET_MS);
+    await run.pass(2 * run.quietMs);
     await run.eventually(() => recorder.subscription.sinceLastFetchMs() < 5_000, 'a fetch was answered');
     expect(recorder.subscription.sinceLastFetchMs()).toBeGreaterThanOrEqual(0);
   });
@@ -190,11 +190,16 @@ export function deliveryConformance(create: CreateFactory): void {
     await produceTexts(run, bus, topic, 0, texts('v', 5));
     await run.eventually(() => recorder.records.length === 5, 'the records arrived');
     await run.settle(recorder.subscription.close());
-    expect(recorder.revoked.flat().map(({ partition }) => partition).sort()).toEqual([0, 1]);
+    expect(
+      recorder.revoked
+        .flat()
+        .map(({ partition }) => partition)
+        .sort(),
+    ).toEqual([0, 1]);
     expect(recorder.subscription.assigned()).toEqual([]);
     const calls = recorder.assigned.length + recorder.revoked.length;
     await produceTexts(run, bus, topic, 0, texts('late', 5));
-    await run.pass(2 * QUIET_MS);
+    await run.pass(2 * run.quietMs);
     expect(recorder.values()).toEqual(texts('v', 5));
     expect(recorder.assigned.length + recorder.revoked.length).toBe(calls);
     await run.settle(recorder.subscription.close());

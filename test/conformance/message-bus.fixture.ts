@@ -22,6 +22,8 @@ export interface BusFactory {
   eventually(condition: () => boolean, what: string): Promise<void>;
   /** Lets time pass, to see that something does not happen. */
   pass(ms: number): Promise<void>;
+  /** How long the suite looks on where something must not happen: longer than what must happen usually takes. */
+  readonly quietMs: number;
   /** Of the clients that `connect` makes, unless told otherwise. */
   readonly sessionTimeoutMs: number;
   close(): Promise<void>;
@@ -49,11 +51,13 @@ export class Recorder {
   acknowledging: boolean;
   /** Called when partitions are revoked; what it returns is waited for. */
   onRevoked: () => Promise<void> = async () => {};
+  readonly #onOwnership: (owns: boolean) => void;
   #subscription: Subscription | undefined;
 
-  private constructor(bus: MessageBus, acknowledging: boolean) {
+  private constructor(bus: MessageBus, acknowledging: boolean, onOwnership: (owns: boolean) => void) {
     this.bus = bus;
     this.acknowledging = acknowledging;
+    this.#onOwnership = onOwnership;
   }
 
   static async subscribe(
@@ -61,22 +65,29 @@ export class Recorder {
     bus: MessageBus,
     options: SubscribeOptions,
     acknowledging: 'acknowledging' | 'holding',
+    /** Called with true when partitions are assigned, with false when their drain is over. */
+    onOwnership: (owns: boolean) => void = () => {},
   ): Promise<Recorder> {
-    const recorder = new Recorder(bus, acknowledging === 'acknowledging');
+    const recorder = new Recorder(bus, acknowledging === 'acknowledging', onOwnership);
     recorder.#subscription = await run.settle(
       bus.subscribe(options, {
         onRecords: (records) => recorder.#receive(records),
-        onAssigned: (partitions) => recorder.assigned.push([...partitions]),
-        onRevoked: (partitions) => {
+        onAssigned: (partitions) => {
+          recorder.assigned.push([...partitions]);
+          recorder.#onOwnership(true);
+        },
+        onRevoked: async (partitions) => {
           recorder.revoked.push([...partitions]);
-          return recorder.onRevoked();
+          await recorder.onRevoked();
+          recorder.#onOwnership(false);
         },
         onLost: (partitions) => recorder.lost.push([...partitions]),
         onError: (error) => recorder.errors.push(error),
       }),
     );
     // Some adapters deliver before the promise of `subscribe` has reached us.
-    if (recorder.acknowledging) for (const record of recorder.records) recorder.subscription.acknowledge(record);
+    if (recorder.acknowledging)
+      for (const record of recorder.records) recorder.subscription.acknowledge(record);
     return recorder;
   }
 
@@ -164,7 +175,8 @@ export async function eventuallyCommitted(
   for (let attempt = 0; attempt < 100; attempt++) {
     const committed = await run.settle(bus.admin.committed(group, topic));
     offsets = expected.map((_, partition) => committed.get(partition) ?? -1);
-    if (committed.size === expected.length && offsets.every((offset, i) => matches(offset, expected[i]))) return;
+    if (committed.size === expected.length && offsets.every((offset, i) => matches(offset, expected[i])))
+      return;
     await run.pass(100);
   }
   throw new Error(`the group committed ${offsets.join(', ')}, not ${expected.join(', ')}`);

@@ -12,8 +12,6 @@ import {
 } from './message-bus.fixture.ts';
 import type { CreateFactory } from './message-bus.suite.ts';
 
-const QUIET_MS = 500;
-
 export function groupConformance(create: CreateFactory): void {
   let run: BusFactory;
   let admin: MessageBus;
@@ -75,7 +73,7 @@ export function groupConformance(create: CreateFactory): void {
     const second = await join(topic, 'holding');
     await eventuallyOwn([first, second], [2, 2]);
     await run.eventually(() => second.records.length === 10, 'what moved was delivered to the new owner');
-    await run.pass(QUIET_MS);
+    await run.pass(run.quietMs);
     expect(first.records).toHaveLength(20);
     const kept = first.partitions();
     for (const p of kept) first.acknowledge(...texts(`p${p}-`, 5));
@@ -108,7 +106,7 @@ export function groupConformance(create: CreateFactory): void {
     };
     const second = await join(topic, 'holding');
     await run.eventually(() => second.records.length >= 4, 'the rest reached the new owner');
-    await run.pass(QUIET_MS);
+    await run.pass(run.quietMs);
     const [moved] = second.partitions();
     expect(second.values()).toEqual(texts(`p${moved}-`, 10).slice(6));
   });
@@ -167,7 +165,7 @@ export function groupConformance(create: CreateFactory): void {
     await run.eventually(() => second.records.length === 3, 'the moved partition was delivered again');
     const moved = second.partitions()[0] ?? -1;
     first.acknowledge(...texts(`p${moved}-`, 3));
-    await run.pass(QUIET_MS);
+    await run.pass(run.quietMs);
     const committed = await run.settle(admin.admin.committed(group, topic));
     expect(committed.get(moved)).toBeOneOf([-1, 0]);
     second.acknowledge(`p${moved}-0`);
@@ -187,13 +185,19 @@ export function groupConformance(create: CreateFactory): void {
     await run.settle(second.subscription.close());
     await run.eventually(() => first.values(moved).length === 6, 'it came back to its first owner');
     for (const record of old) first.subscription.acknowledge(record);
-    await run.pass(QUIET_MS);
+    await run.pass(run.quietMs);
     const committed = await run.settle(admin.admin.committed(group, topic));
     expect(committed.get(moved)).toBeOneOf([-1, 0]);
     const again = first.records.filter(({ partition }) => partition === moved).slice(3);
     expect(again.every(({ assignment }) => assignment !== old[0]?.assignment)).toBe(true);
     for (const record of again) first.subscription.acknowledge(record);
-    await eventuallyCommitted(run, admin, group, topic, [0, 1].map((p) => (p === moved ? 3 : 'nothing')));
+    await eventuallyCommitted(
+      run,
+      admin,
+      group,
+      topic,
+      [0, 1].map((p) => (p === moved ? 3 : 'nothing')),
+    );
   });
 
   it('converges when members join on a backlog, and brings each record to exactly one of them', async () => {
@@ -231,7 +235,7 @@ export function groupConformance(create: CreateFactory): void {
     await produceTexts(run, admin, topic, 0, texts('old', 3));
     const first = await join(topic, 'holding', { startAt: 'latest' });
     await eventuallyOwn([first], [1]);
-    await run.pass(QUIET_MS);
+    await run.pass(run.quietMs);
     await produceTexts(run, admin, topic, 0, texts('new', 3));
     await run.eventually(() => first.records.length === 3, 'the new records arrived');
     await run.settle(run.kill(first.bus));

@@ -1,8 +1,7 @@
 import { type MemoryConnection, memoryBroker } from '../../src/adapters/memory/bus.ts';
 import { silentTelemetry } from '../../src/adapters/memory/telemetry.ts';
 import { systemClock } from '../../src/adapters/system/clock.ts';
-import type { Clock } from '../../src/ports/clock.ts';
-import type { BusOptions, MessageBus } from '../../src/ports/message-bus.ts';
+import type { BusOptions } from '../../src/ports/message-bus.ts';
 import { virtualClock } from '../../src/simulation/virtual-clock.ts';
 import {
   messageBusConformance,
@@ -11,12 +10,14 @@ import {
 } from './message-bus.suite.ts';
 
 /** How time goes on in one of the runs. */
-type Course = Pick<RestartableBusFactory, 'settle' | 'eventually' | 'pass' | 'sessionTimeoutMs'> & { clock: Clock };
+type Course = Pick<
+  RestartableBusFactory,
+  'clock' | 'settle' | 'eventually' | 'pass' | 'quietMs' | 'sessionTimeoutMs'
+>;
 
 function memoryFactory(course: Course, deliveryDelayMs: number): RestartableBusFactory {
   const broker = memoryBroker({ clock: course.clock, deliveryDelayMs });
   const connections = new Set<MemoryConnection>();
-  const killed = new Set<MessageBus>();
   return {
     ...course,
     connect: async (options: Partial<BusOptions> = {}) => {
@@ -32,7 +33,6 @@ function memoryFactory(course: Course, deliveryDelayMs: number): RestartableBusF
     },
     kill: async (bus) => {
       for (const connection of connections) if (connection === bus) connection.crash();
-      killed.add(bus);
     },
     stopBroker: async () => broker.stop(),
     startBroker: async () => broker.start(),
@@ -56,6 +56,7 @@ function virtualCourse(): Course {
   };
   return {
     clock,
+    quietMs: 1_000,
     sessionTimeoutMs: 6_000,
     settle: (promise) =>
       inTurn(async () => {
@@ -77,6 +78,7 @@ function realCourse(): Course {
   const pass = (ms: number): Promise<void> => new Promise((resolve) => clock.after(ms, resolve));
   return {
     clock,
+    quietMs: 60,
     sessionTimeoutMs: 300,
     settle: (promise) => promise,
     eventually: async (condition, what) => {

@@ -1,6 +1,13 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Headers, InboundRecord, MessageBus } from '../../src/ports/message-bus.ts';
-import { type BusFactory, createTopic, produceTexts, rejection, texts, uniqueName } from './message-bus.fixture.ts';
+import {
+  type BusFactory,
+  createTopic,
+  produceTexts,
+  rejection,
+  texts,
+  uniqueName,
+} from './message-bus.fixture.ts';
 import type { CreateFactory } from './message-bus.suite.ts';
 
 const EVERY_BYTE = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
@@ -16,9 +23,15 @@ export function produceConformance(create: CreateFactory): void {
   afterEach(() => run.close());
 
   /** Everything in a topic, once `count` records have arrived. */
-  const readAll = async (topic: string, count: number, reading: MessageBus = bus): Promise<InboundRecord[]> => {
+  const readAll = async (
+    topic: string,
+    count: number,
+    reading: MessageBus = bus,
+  ): Promise<InboundRecord[]> => {
     const records: InboundRecord[] = [];
-    await run.settle(reading.read({ topics: [topic], startAt: 'earliest' }, (batch) => records.push(...batch)));
+    await run.settle(
+      reading.read({ topics: [topic], startAt: 'earliest' }, (batch) => records.push(...batch)),
+    );
     await run.eventually(() => records.length >= count, `${count} records arrived`);
     return records;
   };
@@ -59,7 +72,12 @@ export function produceConformance(create: CreateFactory): void {
       Array.from({ length: 100 }, (_, i) => {
         const partition = (i * 7 + s) % 5;
         // The same key everywhere: whoever hashed it would send all records to one partition.
-        return sender.produce({ topic, partition, key: Buffer.from('key'), value: Buffer.from(`${partition}`) });
+        return sender.produce({
+          topic,
+          partition,
+          key: Buffer.from('key'),
+          value: Buffer.from(`${partition}`),
+        });
       }),
     );
     await run.settle(Promise.all(produced));

@@ -3,8 +3,6 @@ import type { BroadcastOptions, InboundRecord, MessageBus, Reader } from '../../
 import { type BusFactory, createTopic, produceTexts, texts } from './message-bus.fixture.ts';
 import type { CreateFactory } from './message-bus.suite.ts';
 
-const QUIET_MS = 500;
-
 interface Reading {
   reader: Reader;
   records: InboundRecord[];
@@ -72,7 +70,7 @@ export function readConformance(create: CreateFactory): void {
     const reading = await read({ topics: [topic], startAt: 'earliest', partitions: [0, 2] });
     await run.settle(reading.reader.caughtUp);
     await produceTexts(run, bus, topic, 1, ['more']);
-    await run.pass(QUIET_MS);
+    await run.pass(run.quietMs);
     expect(reading.values().sort()).toEqual(['p0', 'p2']);
   });
 
@@ -83,7 +81,9 @@ export function readConformance(create: CreateFactory): void {
     for (const reading of readings) {
       await run.eventually(() => reading.records.length === 20, 'a reader got everything');
       for (const topic of topics) {
-        const offsets = reading.records.filter((record) => record.topic === topic).map(({ offset }) => offset);
+        const offsets = reading.records
+          .filter((record) => record.topic === topic)
+          .map(({ offset }) => offset);
         expect(offsets).toEqual([...Array(10).keys()]);
       }
     }
@@ -96,7 +96,7 @@ export function readConformance(create: CreateFactory): void {
     await run.eventually(() => reading.records.length === 1, 'the record arrived');
     await run.settle(reading.reader.close());
     await produceTexts(run, bus, topic, 0, ['late']);
-    await run.pass(QUIET_MS);
+    await run.pass(run.quietMs);
     expect(reading.values()).toEqual(['v']);
     await run.settle(reading.reader.close());
   });
@@ -106,7 +106,7 @@ export function readConformance(create: CreateFactory): void {
     const reading = await read({ topics: [topic], startAt: 'earliest' });
     await run.settle(bus.close());
     await produceTexts(run, await run.connect(), topic, 0, ['late']);
-    await run.pass(QUIET_MS);
+    await run.pass(run.quietMs);
     expect(reading.records).toEqual([]);
   });
 }

@@ -1,9 +1,14 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { InboundRecord, MessageBus } from '../../src/ports/message-bus.ts';
-import { createTopic, eventuallyCommitted, produceTexts, Recorder, texts, uniqueName } from './message-bus.fixture.ts';
+import {
+  createTopic,
+  eventuallyCommitted,
+  produceTexts,
+  Recorder,
+  texts,
+  uniqueName,
+} from './message-bus.fixture.ts';
 import type { CreateFactory, RestartableBusFactory } from './message-bus.suite.ts';
-
-const AWAY_MS = 1_500;
 
 export function restartConformance(create: CreateFactory<RestartableBusFactory>): void {
   let run: RestartableBusFactory;
@@ -17,7 +22,7 @@ export function restartConformance(create: CreateFactory<RestartableBusFactory>)
 
   const restart = async (): Promise<void> => {
     await run.settle(run.stopBroker());
-    await run.pass(AWAY_MS);
+    await run.pass(3 * run.quietMs);
     await run.settle(run.startBroker());
   };
 
@@ -31,7 +36,7 @@ export function restartConformance(create: CreateFactory<RestartableBusFactory>)
         settled++;
       }),
     );
-    await run.pass(AWAY_MS);
+    await run.pass(3 * run.quietMs);
     expect(settled).toBe(0);
     await run.settle(run.startBroker());
     await run.settle(Promise.all(produced));
@@ -49,17 +54,25 @@ export function restartConformance(create: CreateFactory<RestartableBusFactory>)
     await restart();
     await produceTexts(run, bus, topic, 0, texts('after', 5));
     await run.eventually(() => records.length >= 10, 'all records arrived');
-    expect(records.map(({ value }) => value?.toString())).toEqual([...texts('before', 5), ...texts('after', 5)]);
+    expect(records.map(({ value }) => value?.toString())).toEqual([
+      ...texts('before', 5),
+      ...texts('after', 5),
+    ]);
   });
 
   it('goes on delivering to groups, and commits what was acknowledged meanwhile', async () => {
     const topic = await createTopic(run, bus, 1);
     const group = uniqueName('group');
-    const recorder = await Recorder.subscribe(run, bus, { group, topics: [topic], startAt: 'earliest' }, 'holding');
+    const recorder = await Recorder.subscribe(
+      run,
+      bus,
+      { group, topics: [topic], startAt: 'earliest' },
+      'holding',
+    );
     await produceTexts(run, bus, topic, 0, texts('before', 5));
     await run.eventually(() => recorder.records.length === 5, 'the first records arrived');
     await run.settle(run.stopBroker());
-    await run.pass(AWAY_MS);
+    await run.pass(3 * run.quietMs);
     recorder.acknowledging = true;
     recorder.acknowledge(...texts('before', 5));
     await run.settle(run.startBroker());
@@ -78,9 +91,12 @@ export function restartConformance(create: CreateFactory<RestartableBusFactory>)
     );
     await run.eventually(() => recorder.partitions().length === 1, 'the partition was assigned');
     await run.settle(run.stopBroker());
-    await run.pass(AWAY_MS);
-    expect(recorder.subscription.sinceLastFetchMs()).toBeGreaterThanOrEqual(AWAY_MS - 500);
+    await run.pass(3 * run.quietMs);
+    expect(recorder.subscription.sinceLastFetchMs()).toBeGreaterThanOrEqual(2 * run.quietMs);
     await run.settle(run.startBroker());
-    await run.eventually(() => recorder.subscription.sinceLastFetchMs() < 500, 'fetches are answered again');
+    await run.eventually(
+      () => recorder.subscription.sinceLastFetchMs() < run.quietMs,
+      'fetches are answered again',
+    );
   });
 }

@@ -32,6 +32,9 @@ export function messageBusConformance(name: string, create: CreateFactory): void
 }
 
 /** What the port promises for a broker that goes away and comes back. */
-export function messageBusRestartConformance(name: string, create: CreateFactory<RestartableBusFactory>): void {
+export function messageBusRestartConformance(
+  name: string,
+  create: CreateFactory<RestartableBusFactory>,
+): void {
   describe(`MessageBus on ${name}, while the broker restarts`, () => restartConformance(create));
 }

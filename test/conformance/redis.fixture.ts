@@ -22,7 +22,7 @@ export interface FaultyWay {
   readonly url: string;
   /** From now on nothing passes in either direction, and nobody is told. New connections are taken, and stay silent. */
   drop(): void;
-  /** New connections pass again; those that lost something stay silent. */
+  /** New connections pass again; those from before stay silent. */
   pass(): void;
   /** Ends every connection. */
   cut(): void;
@@ -35,22 +35,23 @@ export interface FaultyWay {
 export async function faultyWay(targetUrl: string): Promise<FaultyWay> {
   const target = new URL(targetUrl);
   const sockets = new Set<Socket>();
+  const silent = new Set<Socket>();
   let dropping = false;
   let port = 0;
   let server: Server | undefined;
 
   const relay = (client: Socket): void => {
     const upstream = connect(Number(target.port), target.hostname);
-    let silent = dropping;
     const forward = (from: Socket, to: Socket): void => {
       sockets.add(from);
+      if (dropping) silent.add(from);
       from.on('data', (bytes) => {
-        silent ||= dropping;
-        if (!silent) to.write(bytes);
+        if (!silent.has(from)) to.write(bytes);
       });
       from.on('error', () => to.destroy());
       from.on('close', () => {
         sockets.delete(from);
+        silent.delete(from);
         to.destroy();
       });
     };
@@ -80,6 +81,7 @@ export async function faultyWay(targetUrl: string): Promise<FaultyWay> {
     url: `redis://127.0.0.1:${port}`,
     drop: () => {
       dropping = true;
+      for (const socket of sockets) silent.add(socket);
     },
     pass: () => {
       dropping = false;

@@ -109,7 +109,10 @@ export class PartitionLog {
         !(record.value === null && record.storedAtMs <= tombstonesUntilMs),
     );
     this.#first = 0;
-    this.retainedBytes = this.#records.reduce((sum, record) => sum + record.bytes + RETAINED_OVERHEAD_BYTES, 0);
+    this.retainedBytes = this.#records.reduce(
+      (sum, record) => sum + record.bytes + RETAINED_OVERHEAD_BYTES,
+      0,
+    );
   }
 
   /** Index of the first kept record at or after `offset`. */

@@ -80,7 +80,9 @@ export class RedisConnection {
   #ping(): void {
     if (this.redis.status !== 'ready') return;
     // A PING that fails needs no answer here: the silence that made it fail ends the socket.
-    this.redis.ping().catch((error: unknown) => this.#logger.debug({ error }, 'Redis did not answer a PING.'));
+    this.redis
+      .ping()
+      .catch((error: unknown) => this.#logger.debug({ error }, 'Redis did not answer a PING.'));
   }
 
   #wentAway(error: Error | undefined): void {

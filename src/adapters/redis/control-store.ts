@@ -5,7 +5,7 @@ import type { ControlStore, Lease, PointerWrite, PolicyPointer } from '../../por
 import type { Telemetry } from '../../ports/telemetry.ts';
 import { RedisConnection } from './connection.ts';
 import { Hints } from './hints.ts';
-import { READ_REPORTS, RELEASE_LEASE, HOLD_LEASE, WRITE_POINTER, WRITE_REPORT } from './scripts.ts';
+import { HOLD_LEASE, READ_REPORTS, RELEASE_LEASE, WRITE_POINTER, WRITE_REPORT } from './scripts.ts';
 
 export interface RedisControlStoreOptions {
   /** `redis://` or `rediss://`, with user, password and database where needed. */
@@ -35,9 +35,20 @@ class RedisControlStore implements ControlStore {
   readonly #subscriber: RedisConnection;
   readonly #hints: Hints;
 
-  constructor({ url, prefix, clock, telemetry, commandTimeoutMs = COMMAND_TIMEOUT_MS }: RedisControlStoreOptions) {
+  constructor({
+    url,
+    prefix,
+    clock,
+    telemetry,
+    commandTimeoutMs = COMMAND_TIMEOUT_MS,
+  }: RedisControlStoreOptions) {
     const open = (purpose: string): RedisConnection =>
-      new RedisConnection({ url, commandTimeoutMs, clock, logger: telemetry.logger.child({ store: 'redis', purpose }) });
+      new RedisConnection({
+        url,
+        commandTimeoutMs,
+        clock,
+        logger: telemetry.logger.child({ store: 'redis', purpose }),
+      });
     this.#prefix = prefix;
     this.#commands = open('commands');
     this.#subscriber = open('hints');
@@ -104,6 +115,7 @@ class RedisControlStore implements ControlStore {
   }
 
   async close(): Promise<void> {
+    this.#hints.close();
     this.#commands.close();
     this.#subscriber.close();
   }

@@ -32,6 +32,12 @@ export class Hints {
     return () => this.#unwatch(channel, hint);
   }
 
+  /** Hints nobody any more, whatever still arrives. */
+  close(): void {
+    for (const watchers of this.#watchers.values()) watchers.clear();
+    this.#watchers.clear();
+  }
+
   async #unwatch(channel: string, hint: () => void): Promise<void> {
     const watchers = this.#watchers.get(channel);
     if (watchers === undefined || !watchers.delete(hint) || watchers.size > 0) return;

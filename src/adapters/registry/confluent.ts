@@ -2,6 +2,7 @@ import { SchemaRegistry as Client, COMPATIBILITY, SchemaType } from '@kafkajs/co
 import avro from 'avsc';
 import { MillraceError } from '../../core/errors.ts';
 import type { SchemaRegistry } from '../../ports/schema-registry.ts';
+import { chooseCompatibility } from './subject-config.ts';
 
 export interface ConfluentSchemaRegistryOptions {
   /** Where the Confluent API begins, its path included: `http://host:8081`, or `http://host:8080/apis/ccompat/v7`. */
@@ -30,6 +31,7 @@ export function confluentSchemaRegistry(options: ConfluentSchemaRegistryOptions)
   return {
     async register(subject, schema, compatibility) {
       try {
+        await chooseCompatibility(options, subject, COMPATIBILITY[compatibility], timeout);
         const registered = await client.register(
           { type: SchemaType.AVRO, schema },
           { subject, compatibility: COMPATIBILITY[compatibility] },

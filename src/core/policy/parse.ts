@@ -21,22 +21,10 @@ const SIGNAL_NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 /** What a condition would read as something else: ours, then CEL's reserved words. */
 const RESERVED_WORDS: ReadonlySet<string> = new Set(
-  [
-    'tune',
-    'context',
-    'true',
-    'false',
-    'null',
-    'in',
-    'as',
-    'break',
-    'const',
-    'continue',
-    'else',
-    'for',
-    'function',
-    'if',
-  ].concat(['import', 'let', 'loop', 'package', 'namespace', 'return', 'var', 'void', 'while']),
+  (
+    'tune context true false null in as break const continue else for function if import let loop package namespace ' +
+    'return var void while'
+  ).split(' '),
 );
 const RAMP_STEPS_MAX = 16;
 

@@ -6,27 +6,32 @@ import { didYouMean, nearestName } from './nearest.ts';
 import type { PolicyProblem } from './problem.ts';
 import { findUnreachable } from './reach.ts';
 
-/** What the extractor computes: each signal with its type and what it costs per request, by its microbenchmark. */
-export type SignalTable = ReadonlyMap<string, { readonly type: SignalType; readonly costMs: number }>;
+/** A signal that the extractor computes. */
+export interface KnownSignal {
+  readonly name: string;
+  readonly type: SignalType;
+  /** What it declares to cost a request, microseconds; its microbenchmark holds it to that. */
+  readonly costBudgetUs: number;
+}
 
-/** What a signal may cost per request (the published figure for a new signal). */
-export const SIGNAL_COST_MS_MAX = 0.1;
+/** What a signal may cost a request, microseconds: the published figure for a new signal. */
+export const SIGNAL_COST_US_MAX = 100;
 
 /**
  * What is wrong with a policy that parses: targets that the fleet lacks, branches that nothing reaches, signals of the wrong
  * type or too dear, golden tests that fail. Errors refuse the policy; warnings don't.
  *
- * @param signalTable the signals that the extractor computes; without it neither cost nor type is checked
+ * @param known the signals that the extractor computes; without them neither cost nor type is checked
  */
 export function validatePolicy(
   document: PolicyDocument,
   fleet: Fleet = REFERENCE_FLEET,
-  signalTable?: SignalTable,
+  known: readonly KnownSignal[] = [],
 ): PolicyProblem[] {
   const found = new Findings(document);
   for (const leaf of leafBranches(document.tree)) checkTarget(found, leaf, fleet);
   checkReachability(found, document);
-  checkSignals(found, document, signalTable);
+  checkSignals(found, document, known);
   if (!found.problems.some((problem) => problem.severity === 'error')) {
     runGoldenTests(found, compilePolicy(document, { fleet }));
   }
@@ -122,29 +127,37 @@ function checkReachability(found: Findings, document: PolicyDocument): void {
   }
 }
 
-function checkSignals(found: Findings, document: PolicyDocument, signalTable: SignalTable | undefined): void {
+function checkSignals(found: Findings, document: PolicyDocument, known: readonly KnownSignal[]): void {
+  const byName = new Map(known.map((signal) => [signal.name, signal]));
   const read = new Set(readSignals(document));
   for (const [name, type] of document.signals) {
     const path = `signals.${name}`;
-    const known = signalTable?.get(name);
     if (!read.has(name)) found.add('warning', path, 'no condition reads this signal', { value: name });
-    const fits = known === undefined || known.type === type || (known.type === 'int' && type === 'double');
-    if (!fits) {
-      found.add('error', path, 'the signal has another type', { value: type, allowed: known.type });
+    const signal = byName.get(name);
+    if (signal !== undefined) {
+      checkKnownSignal(found, path, type, signal, read.has(name));
+      continue;
     }
-    if (known !== undefined && known.costMs > SIGNAL_COST_MS_MAX && read.has(name)) {
-      const allowed = `at most ${SIGNAL_COST_MS_MAX} ms a request`;
-      found.add('error', path, 'the signal costs more than its budget', {
-        value: `${known.costMs} ms`,
-        allowed,
-      });
-    }
-    const near =
-      known === undefined && signalTable !== undefined ? nearestName(name, signalTable.keys()) : undefined;
-    if (near !== undefined) {
-      const advice = `It is taken for a hint of the producer's. Did you mean "${near}"?`;
-      found.add('warning', path, 'not a signal that the extractor computes', { value: name, advice });
-    }
+    const near = nearestName(name, byName.keys());
+    if (near === undefined) continue;
+    const advice = `It is taken for a hint of the producer's. Did you mean "${near}"?`;
+    found.add('warning', path, 'not a signal that the extractor computes', { value: name, advice });
+  }
+}
+
+function checkKnownSignal(
+  found: Findings,
+  path: string,
+  type: SignalType,
+  known: KnownSignal,
+  read: boolean,
+): void {
+  if (type !== known.type && !(type === 'double' && known.type === 'int')) {
+    found.add('error', path, 'the signal has another type', { value: type, allowed: known.type });
+  }
+  if (read && known.costBudgetUs > SIGNAL_COST_US_MAX) {
+    const allowed = `at most ${SIGNAL_COST_US_MAX} µs a request`;
+    found.add('error', path, 'the signal costs too much', { value: `${known.costBudgetUs} µs`, allowed });
   }
 }
 

@@ -33,7 +33,6 @@ function countElements(shape: readonly number[], rankMax: number, name: string):
       });
     elements *= size;
   }
-  if (shape.includes(0)) return 0;
   if (!Number.isSafeInteger(elements))
     return reject(
       'INVALID_TENSOR',

@@ -34,7 +34,7 @@ async function prepare(script: string): Promise<Prepared> {
   const folder = await temporaryFolder();
   const port = await freePort();
   const logFile = join(folder, 'service.log');
-  const answers = () => portAnswers(port, { ask: 'PING', answer: ANSWERS });
+  const answers = () => portAnswers(port, { ask: 'PING', answer: new RegExp(ANSWERS) });
   const command = { name: 'fake', command: process.execPath, arguments: ['-e', script, String(port)] };
   const service = createServiceProcess(
     { ...command, workingDirectory: folder, logFile, probe: answers },
@@ -148,7 +148,7 @@ async function startParent(
     const service = createServiceProcess({
       name: 'fake', command: process.execPath, arguments: ['-e', ${JSON.stringify(SERVICE)}, '${port}'],
       workingDirectory: ${JSON.stringify(folder)}, logFile: ${JSON.stringify(join(folder, 'log'))},
-      probe: () => portAnswers(${port}, { ask: 'PING', answer: '${ANSWERS}' }),
+      probe: () => portAnswers(${port}, { ask: 'PING', answer: /^${ANSWERS}/ }),
     }, '${lifetime}');
     await service.start();
     console.log(service.pid);

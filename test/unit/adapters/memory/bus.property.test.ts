@@ -22,7 +22,10 @@ const DRAIN_TIMEOUT_MS = 1_000;
 const index = fc.nat({ max: 9 });
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('join'), ms: fc.constantFrom(0, 5, 900, 1_500) }) },
-  { weight: 4, arbitrary: fc.record({ kind: fc.constant('advance'), ms: fc.constantFrom(0, 1, 10, 500, 7_000) }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ kind: fc.constant('advance'), ms: fc.constantFrom(0, 1, 10, 500, 7_000) }),
+  },
   {
     weight: 3,
     arbitrary: fc.record({
@@ -110,7 +113,8 @@ class Client {
   #receive(records: readonly InboundRecord[]): void {
     for (const record of records) {
       const place = this.owned.get(record.partition);
-      if (this.gone || place === undefined) this.#world.errors.push(`${record.partition} delivered without owning`);
+      if (this.gone || place === undefined)
+        this.#world.errors.push(`${record.partition} delivered without owning`);
       else if (place.nextOffset >= 0 && record.offset !== place.nextOffset) {
         this.#world.errors.push(`${record.partition}/${record.offset} delivered out of order`);
       } else place.nextOffset = record.offset + 1;
@@ -209,7 +213,9 @@ class World {
     await this.clock.advanceBy(SESSION_TIMEOUT_MS + 3 * DRAIN_TIMEOUT_MS);
     for (const client of this.clients) client.blind = false;
     await this.#checkCommits();
-    expect(await this.#committed()).toEqual(this.produced.map((count) => (count === 0 ? expect.toBeOneOf([-1, 0]) : count)));
+    expect(await this.#committed()).toEqual(
+      this.produced.map((count) => (count === 0 ? expect.toBeOneOf([-1, 0]) : count)),
+    );
     expect(this.acknowledged.map((offsets) => offsets.size)).toEqual(this.produced);
     const owners = this.clients.flatMap((client) => [...client.owned.keys()]).sort();
     expect(owners).toEqual([...Array(PARTITIONS).keys()]);
@@ -278,7 +284,10 @@ class World {
     if (!this.#running) return;
     (await this.#committed()).forEach((committed, partition) => {
       for (let offset = 0; offset < committed; offset++) {
-        expect(this.acknowledged[partition]?.has(offset), `${partition}/${offset} committed, not acknowledged`).toBe(true);
+        expect(
+          this.acknowledged[partition]?.has(offset),
+          `${partition}/${offset} committed, not acknowledged`,
+        ).toBe(true);
       }
     });
   }

@@ -5,6 +5,7 @@ import { REFERENCE_FLEET } from '../../../../src/core/policy/fleet.ts';
 import { parsePolicy } from '../../../../src/core/policy/parse.ts';
 import { parseFleet } from '../../../../src/core/policy/parse-fleet.ts';
 import { validatePolicy } from '../../../../src/core/policy/validate.ts';
+import { SIGNALS } from '../../../../src/core/signals/extract.ts';
 
 const examples = new URL('../../../../examples/', import.meta.url);
 const read = (path: string) => readFileSync(new URL(path, examples), 'utf8');
@@ -13,8 +14,8 @@ const policies = readdirSync(new URL('policies/', examples)).filter((name) => na
 describe('the example policies', () => {
   it.each(policies)('%s stands on the reference fleet and on the embedded one, without a warning', (name) => {
     const document = parsePolicy(read(`policies/${name}`));
-    expect(validatePolicy(document, REFERENCE_FLEET)).toEqual([]);
-    expect(validatePolicy(document, parseFleet(read('fleets/embedded.yaml')))).toEqual([]);
+    expect(validatePolicy(document, REFERENCE_FLEET, SIGNALS)).toEqual([]);
+    expect(validatePolicy(document, parseFleet(read('fleets/embedded.yaml')), SIGNALS)).toEqual([]);
   });
 
   it('has a policy with a single leaf on the CPU', () => {

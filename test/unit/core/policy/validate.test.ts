@@ -2,17 +2,17 @@ import { describe, expect, it } from 'vitest';
 import { REFERENCE_FLEET } from '../../../../src/core/policy/fleet.ts';
 import { parsePolicy } from '../../../../src/core/policy/parse.ts';
 import { describeProblem } from '../../../../src/core/policy/problem.ts';
-import { type SignalTable, validatePolicy } from '../../../../src/core/policy/validate.ts';
+import { type KnownSignal, validatePolicy } from '../../../../src/core/policy/validate.ts';
 import { policySource, TARGET } from './arbitraries.ts';
 
 function validate(
   tree: readonly unknown[],
   extra: Record<string, unknown> = {},
-  table?: SignalTable,
+  known: readonly KnownSignal[] = [],
 ): string[] {
   const leaves = JSON.stringify(tree).match(/"to"/g)?.length ?? 0;
   const document = parsePolicy(JSON.stringify({ ...policySource(tree), signals: { a: 'double' }, ...extra }));
-  return validatePolicy(document, REFERENCE_FLEET, table)
+  return validatePolicy(document, REFERENCE_FLEET, known)
     .filter((problem) => leaves > 0 && problem.what !== 'no golden test ends in these leaves')
     .map((problem) => `${problem.severity} ${describeProblem({ ...problem, position: undefined })}`);
 }
@@ -98,11 +98,11 @@ describe('validatePolicy', () => {
   });
 
   it('holds signals to the table of those that the extractor computes', () => {
-    const table: SignalTable = new Map([
-      ['a', { type: 'double', costMs: 0.11 }],
-      ['n', { type: 'int', costMs: 0.01 }],
-      ['sequenceLength', { type: 'int', costMs: 0.2 }],
-    ]);
+    const known: KnownSignal[] = [
+      { name: 'a', type: 'double', costBudgetUs: 101 },
+      { name: 'n', type: 'int', costBudgetUs: 100 },
+      { name: 'sequenceLength', type: 'int', costBudgetUs: 200 },
+    ];
     const signals = {
       a: 'double',
       n: 'bool',
@@ -114,10 +114,10 @@ describe('validatePolicy', () => {
       validate(
         [{ id: 'x', when: 'a > 1 && n && sequenceLenght > 1 && hint > 1', to: TARGET }, rest],
         { signals },
-        table,
+        known,
       ),
     ).toEqual([
-      'error signals.a: the signal costs more than its budget (got "0.11 ms"; allowed: at most 0.1 ms a request)',
+      'error signals.a: the signal costs too much (got "101 µs"; allowed: at most 100 µs a request)',
       'error signals.n: the signal has another type (got "bool"; allowed: int)',
       'warning signals.sequenceLength: no condition reads this signal (got "sequenceLength")',
       'warning signals.sequenceLenght: not a signal that the extractor computes (got "sequenceLenght"). It is taken for a hint of the producer\'s. Did you mean "sequenceLength"?',

@@ -24,7 +24,7 @@ const COST_MODELS = new Map([['ranker', COST_MODEL]]);
 const WIDE: FamilyContract = {
   ...RANKER,
   candidatesMax: 4096,
-  sequenceLengthMax: 512,
+  sequenceLengthMax: 4096,
   tensorBytesMax: 1 << 22,
 };
 
@@ -77,6 +77,17 @@ describe('the signals', () => {
 
   it.each<[SignalName, string, Partial<RequestFields>, number]>([
     ['sparsityRatio', 'no zero', { requestTensors: [numbers('user', 'FP32', [4], [1, 2, 3, 4])] }, 0],
+    [
+      'sparsityRatio',
+      'a long sequence without zeros',
+      {
+        requestTensors: [
+          numbers('user', 'FP32', [4], [1, 2, 3, 4]),
+          history(Array.from({ length: 2000 }, () => Array<number>(8).fill(5))),
+        ],
+      },
+      0,
+    ],
     [
       'sparsityRatio',
       'zeros alone, −0 among them',

@@ -312,7 +312,7 @@ describe('the thread', () => {
   test('leaves the event loop free while a batch is computed', async () => {
     const opened = await start();
     const ranker = await opened.load('ranker', '1');
-    const items = Array.from({ length: 64 }, (_, i) => rankerItem(i, 1000, 20));
+    const items = Array.from({ length: 32 }, (_, i) => rankerItem(i, 1000, 20));
     let done = false;
     const batch = ranker.run(items, 'dense').finally(() => {
       done = true;

@@ -1,0 +1,155 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { access, mkdir, writeFile } from 'node:fs/promises';
+import { createServer as createHttpServer } from 'node:http';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { stackCommand } from '../../../src/cli/stack.ts';
+import { readStackState, type StackState, writeStackState } from '../../../src/cli/stack-state.ts';
+import { isRunning } from '../../../src/local-stack/file-lock.ts';
+import { freePort } from '../../../src/local-stack/free-port.ts';
+import { commandLineOf } from '../../../src/local-stack/process-identity.ts';
+import { temporaryFolder } from './temporary-folder.ts';
+
+let file = '';
+let printed: string[] = [];
+
+beforeEach(async () => {
+  const cache = await temporaryFolder();
+  vi.stubEnv('XDG_CACHE_HOME', cache);
+  file = join(cache, 'millrace/run/stack.json');
+  printed = [];
+  vi.spyOn(console, 'log').mockImplementation((line: string) => void printed.push(line));
+  vi.spyOn(console, 'error').mockImplementation(() => undefined);
+});
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+  vi.restoreAllMocks();
+  process.exitCode = undefined;
+});
+
+async function run(...args: string[]): Promise<string> {
+  printed = [];
+  await stackCommand().parseAsync(args, { from: 'user' });
+  return printed.join('\n');
+}
+
+async function listen(server: Server): Promise<number> {
+  onTestFinished(() => void server.close());
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return (server.address() as AddressInfo).port;
+}
+
+/** The environment of a stack whose services answer. */
+async function answering(brokers = 1, redisAnswer = '+PONG'): Promise<Record<string, string>> {
+  const tcp = () =>
+    createServer((socket) => void socket.on('error', () => undefined).end(`${redisAnswer}\r\n`));
+  const kafka = await Promise.all(Array.from({ length: brokers }, () => listen(tcp())));
+  const registry = await listen(createHttpServer((_, response) => void response.end('[]')));
+  return {
+    MILLRACE_KAFKA_BROKERS: kafka.map((port) => `127.0.0.1:${port}`).join(','),
+    MILLRACE_REGISTRY_URL: `http://127.0.0.1:${registry}`,
+    MILLRACE_REDIS_URL: `redis://127.0.0.1:${await listen(tcp())}`,
+  };
+}
+
+async function startProcess(): Promise<{ pid: number; exited: Promise<unknown>; commandLine: string }> {
+  const child = spawn('/bin/sleep', ['600'], { stdio: 'ignore' });
+  await once(child, 'spawn');
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const pid = child.pid ?? 0;
+  return { pid, exited: once(child, 'exit'), commandLine: (await commandLineOf(pid)) ?? '' };
+}
+
+async function write(state: Partial<StackState>): Promise<void> {
+  await writeStackState(file, { environment: {}, processes: [], ...state });
+}
+
+describe('millrace stack status', () => {
+  it('says that none is up, with exit code 1', async () => {
+    expect(await run('status')).toBe('no stack is up');
+    expect(process.exitCode).toBe(1);
+  });
+
+  it('says that all services answer', async () => {
+    const environment = await answering(3);
+    await write({ environment });
+    expect((await run('status')).match(/answers/g)).toHaveLength(5);
+    expect(process.exitCode).toBeUndefined();
+    expect(JSON.parse(await run('status', '--json'))).toMatchObject({ up: true, environment });
+  });
+
+  it('counts a Redis that wants a password as one that answers, and one that loads its data not', async () => {
+    await write({ environment: await answering(1, '-NOAUTH Authentication required.') });
+    expect(JSON.parse(await run('status', '--json'))).toMatchObject({ up: true });
+    await write({ environment: await answering(1, '-LOADING Redis is loading the dataset in memory') });
+    expect(JSON.parse(await run('status', '--json'))).toMatchObject({ up: false });
+  });
+
+  it('says which one does not, with exit code 1', async () => {
+    const environment = {
+      ...(await answering()),
+      MILLRACE_REDIS_URL: `redis://127.0.0.1:${await freePort()}`,
+    };
+    await write({ environment });
+    expect(await run('status')).toMatch(/^kafka\s+answers.*\nregistry\s+answers.*\nredis\s+silent/);
+    expect(process.exitCode).toBe(1);
+    expect(JSON.parse(await run('status', '--json'))).toMatchObject({ up: false });
+  });
+});
+
+describe('millrace stack up', () => {
+  it('prints the environment of the stack that is up, and starts no other', async () => {
+    const environment = await answering();
+    await write({ environment });
+    expect(await run('up')).toBe(
+      Object.entries(environment)
+        .map(([name, value]) => `export ${name}='${value}'`)
+        .join('\n'),
+    );
+    expect(JSON.parse(await run('up', '--json'))).toMatchObject({ environment });
+  });
+
+  it('refuses another number of brokers than is up', async () => {
+    await write({ environment: await answering(1) });
+    await expect(run('up', '--brokers', '3')).rejects.toThrow(/got 1; allowed: 3.*stack down/);
+  });
+
+  it('uses what the environment names, and remembers nothing', async () => {
+    const environment = await answering();
+    for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
+    expect(JSON.parse(await run('up', '--json'))).toMatchObject({ environment });
+    expect(await readStackState(file)).toBeUndefined();
+  });
+});
+
+describe('millrace stack down', () => {
+  it('ends the processes of the stack and removes its data', async () => {
+    const { pid, exited, commandLine } = await startProcess();
+    const dir = join(await temporaryFolder(), 'data');
+    await mkdir(join(dir, 'kafka-1'), { recursive: true });
+    await write({ processes: [{ name: 'kafka-1', pid, commandLine }], dir });
+    expect(await run('down')).toBe('ended');
+    expect(await exited).toEqual([null, 'SIGTERM']);
+    await expect(access(dir)).rejects.toThrow(/ENOENT/);
+    expect(await run('down')).toBe('no stack is up');
+  });
+
+  it('leaves a process alone that only has the pid of one of the stack', async () => {
+    const { pid } = await startProcess();
+    await write({ processes: [{ name: 'kafka-1', pid, commandLine: 'java kafka.Kafka' }] });
+    expect(await run('down')).toBe('ended');
+    expect(isRunning(pid)).toBe(true);
+    expect(await readStackState(file)).toBeUndefined();
+  });
+
+  it('ends nothing by a state that cannot be read', async () => {
+    await write({});
+    await writeFile(file, '{"processes": [{"pid": 1');
+    expect(await run('down')).toBe('no stack is up');
+    await writeFile(file, '{"environment": {}, "processes": [{"name": "x", "pid": -1, "commandLine": "x"}]}');
+    expect(await run('down')).toBe('no stack is up');
+  });
+});
