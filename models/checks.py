@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import onnxruntime
 import torch
 
 from catalogue import CATALOGUE_SEED, Catalogue, stream
+from cost import measure_ms
 from export import INPUTS, OUTPUTS, pack
 from golden import make_request
 from population import HISTORY_MAX, Population
@@ -78,14 +77,9 @@ def check_graph(ranker: torch.nn.Module, session: onnxruntime.InferenceSession, 
 
 
 def measure_sharing(session: onnxruntime.InferenceSession, catalogue: Catalogue, people: Population, candidates: int) -> dict[str, float]:
-    """One request of `candidates` with the longest history: request side once (c) against once per candidate (a); median CPU ms."""
+    """One request of `candidates` with the longest history: request side once (c) against once per candidate (a); CPU time."""
     shared, _ = pack([make_request(catalogue, people, HISTORY_MAX, candidates, stream("sharing", CATALOGUE_SEED))])
     repeated = {name: np.repeat(shared[name], candidates, axis=0) for name in ("user", "history", "history_length")}
     naive = {**shared, **repeated, "request_index": np.arange(candidates, dtype=np.int64)}
-    times: dict[str, list[float]] = {"sharedMs": [], "naiveMs": []}
-    for _ in range(21):
-        for name, inputs in (("sharedMs", shared), ("naiveMs", naive)):
-            start = time.thread_time_ns()
-            session.run(OUTPUTS, inputs)
-            times[name].append((time.thread_time_ns() - start) / 1e6)
-    return {"candidates": candidates, "historyRows": HISTORY_MAX, **{name: round(float(np.median(runs)), 4) for name, runs in times.items()}}
+    shared_ms, naive_ms = measure_ms(session, [shared, naive])
+    return {"candidates": candidates, "historyRows": HISTORY_MAX, "sharedMs": round(float(shared_ms), 4), "naiveMs": round(float(naive_ms), 4)}

@@ -37,13 +37,12 @@ def make_inputs(candidates: int, length: int) -> dict[str, np.ndarray]:
     }
 
 
-def measure_ms(session: onnxruntime.InferenceSession, shapes: list[tuple[int, int]]) -> np.ndarray:
-    """Per shape, the CPU time of a call in ms: the median of a round, in the fastest of the rounds. The session must have one thread.
+def measure_ms(session: onnxruntime.InferenceSession, calls: list[dict[str, np.ndarray]]) -> np.ndarray:
+    """Per call (its inputs), the CPU time in ms: the median of a round, in the fastest of the rounds. The session must have one thread.
 
     CPU time leaves out waiting for a core. What neighbours take of its caches and clock changes over seconds, so the rounds go over
-    all shapes in turn, and the fastest round of a shape is the one that had the core to itself.
+    all calls in turn, and the fastest round of a call is the one that had the core to itself.
     """
-    calls = [make_inputs(*shape) for shape in shapes]
     times = np.empty((ROUNDS, RUNS, len(calls)))
     for round_index in range(ROUNDS):
         for place, inputs in enumerate(calls):
@@ -63,7 +62,7 @@ def write_cost(folder: Path, version: int, session: onnxruntime.InferenceSession
     """Fits least squares of the relative error on one grid, reports the error on another, writes cost.json and returns it."""
     shapes = [(n, t) for n in FIT_N for t in FIT_T]
     held_out = [(n, t) for n in HELD_OUT_N for t in HELD_OUT_T]
-    measured = measure_ms(session, [*shapes, *held_out, (256, 32)])
+    measured = measure_ms(session, [make_inputs(*shape) for shape in [*shapes, *held_out, (256, 32)]])
     times, want, typical = measured[: len(shapes)], measured[len(shapes) : -1], measured[-1]
     coefficients = np.linalg.lstsq(design(shapes, features) / times[:, None], np.ones(len(times)), rcond=None)[0]
     errors = np.abs(design(held_out, features) @ coefficients - want) / want

@@ -99,8 +99,8 @@ class Ranker(nn.Module):
 class Probabilities(nn.Module):
     """What is exported: the heads as separate outputs [N], click and conversion given a click.
 
-    The logistic function is written out: onnxruntime's Sigmoid is accurate to 3e-8 absolutely, which is 4e-4 of a probability
-    of 1e-4, and differs between the vector loop and its tail, so a score would depend on its place in the batch.
+    The logistic function is written out: onnxruntime's Sigmoid comes as 0.5 plus a float32, so a probability of 1e-4 is known to 1e-3
+    of itself only, and a last-bit difference of the logit between two batch shapes shows as more than 1e-5.
     """
 
     def __init__(self, ranker: nn.Module):

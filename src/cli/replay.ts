@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { prometheusTelemetry } from '../adapters/prometheus/telemetry.ts';
 import { loadSettings } from '../config/load-settings.ts';
+import { packaged } from '../config/package-root.ts';
 import { seededRandom } from '../core/random/seeded-random.ts';
 import { readCatalogue } from '../traffic/catalogue.ts';
 import { drive } from '../traffic/drive.ts';
@@ -14,7 +15,6 @@ import {
   parseTraceInferenceCsv,
   traceArrivals,
 } from '../traffic/trace-inference-csv.ts';
-import { packaged } from '../wiring/package-paths.ts';
 import { kafkaTransport } from '../wiring/runtime.ts';
 import { parseDuration } from './duration.ts';
 import { Progress } from './progress.ts';

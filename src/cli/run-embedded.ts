@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { prometheusTelemetry } from '../adapters/prometheus/telemetry.ts';
+import { packaged } from '../config/package-root.ts';
 import type { Settings } from '../config/settings.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -13,7 +14,6 @@ import { openSender } from '../traffic/send-requests.ts';
 import { parseTraceInferenceCsv, traceArrivals } from '../traffic/trace-inference-csv.ts';
 import { startEmbedded } from '../wiring/embedded.ts';
 import { serveHealth } from '../wiring/health-server.ts';
-import { packaged } from '../wiring/package-paths.ts';
 import { whenReady } from '../wiring/ready.ts';
 import { type LiveState, renderLiveTable } from './live-table.ts';
 import { PipelineObserver } from './pipeline-observer.ts';

@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createWriteStream, existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { packageRoot } from '../config/package-root.ts';
 import { MillraceError } from '../core/errors.ts';
-import { packageRoot } from '../wiring/package-paths.ts';
 
 export type ServiceName = 'feature-extractor' | 'request-router' | 'accelerator-worker' | 'policy-controller';
 

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { packageRoot } from '../config/package-root.ts';
 import { MillraceError } from '../core/errors.ts';
 import { findDocker, startDockerStack } from './docker-stack.ts';
 import { namedStack } from './named-stack.ts';
-import { packageRoot } from './package-root.ts';
 import type { Stack } from './stack.ts';
 import { type StartStackOptions, startStack } from './start-stack.ts';
 

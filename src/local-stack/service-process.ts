@@ -6,9 +6,9 @@ import type { Socket } from 'node:net';
 import { MillraceError } from '../core/errors.ts';
 import { awaitReady } from './await-ready.ts';
 
-const READY_TIMEOUT_MS = 90_000;
+const READY_TIMEOUT_MS = 180_000;
 const STOP_TIMEOUT_MS = 20_000;
-const POLL_INTERVAL_MS = 25;
+const POLL_INTERVAL_MS = 50;
 const LOG_LINES_QUOTED = 8;
 
 /**

@@ -1,3 +1,4 @@
+import { packaged } from '../config/package-root.ts';
 import type { Settings } from '../config/settings.ts';
 import { createImmediateAccelerator } from '../inference/immediate.ts';
 import { createOnnxCpuAccelerator } from '../inference/onnx-cpu/accelerator.ts';
@@ -8,7 +9,6 @@ import type { Accelerator, LoadedModel } from '../ports/accelerator.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { RandomSource } from '../ports/random.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
-import { packaged } from './package-paths.ts';
 
 export async function openModels(settings: Settings, telemetry: Telemetry): Promise<ModelRepository> {
   const repository = await openRepository(packaged(settings.models, 'models', 'repository'));

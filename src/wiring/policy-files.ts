@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { packaged } from '../config/package-root.ts';
 import type { Settings } from '../config/settings.ts';
 import { MillraceError } from '../core/errors.ts';
 import { type CompiledPolicy, compilePolicy } from '../core/policy/compile.ts';
@@ -9,7 +10,6 @@ import { parseFleet } from '../core/policy/parse-fleet.ts';
 import { DocumentError } from '../core/policy/problem.ts';
 import { validatePolicy } from '../core/policy/validate.ts';
 import type { ActivePolicy } from '../stages/request-router/active-policy.ts';
-import { packaged } from './package-paths.ts';
 
 /** `sha256:<hex>` of the exact bytes. */
 export function digestOf(bytes: Uint8Array): string {

@@ -53,14 +53,15 @@ async function extractorConfig(
   };
 }
 
-/** By family: the cost model of its newest baseline version. */
+/** By `family@version`, and by family for requests that leave the version to the policy: that of its newest baseline version. */
 function costModels(repository: ModelRepository): Map<string, CostModel> {
-  return new Map(
-    repository.families.flatMap(({ family, versions }) => {
-      const baseline = versions.filter((version) => version.variant === 'baseline').at(-1) ?? versions.at(-1);
-      return baseline === undefined ? [] : [[family, baseline.cost] as const];
-    }),
-  );
+  const models = new Map<string, CostModel>();
+  for (const { family, versions } of repository.families) {
+    for (const { version, cost } of versions) models.set(`${family}@${version}`, cost);
+    const newest = versions.filter((version) => version.variant === 'baseline').at(-1) ?? versions.at(-1);
+    if (newest !== undefined) models.set(family, newest.cost);
+  }
+  return models;
 }
 
 /** The router, fused with the extractor where the topology says so, following the pointer of its policy in the store. */

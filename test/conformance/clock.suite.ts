@@ -131,7 +131,8 @@ export function clockConformance(name: string, create: () => ClockRun): void {
 
     it('refuses what is no delay and no period', () => {
       expect(() => clock.after(Number.NaN, () => {})).toThrow(RangeError);
-      for (const periodMs of [0, -1, Number.NaN]) expect(() => clock.every(periodMs, () => {})).toThrow(RangeError);
+      for (const periodMs of [0, -1, Number.NaN])
+        expect(() => clock.every(periodMs, () => {})).toThrow(RangeError);
     });
   });
 }

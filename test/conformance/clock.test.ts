@@ -18,7 +18,8 @@ clockConformance('virtual', () => {
   return {
     clock,
     until: async (condition) => {
-      if (!(await clock.runUntil(condition, 60_000))) throw new Error('in a virtual minute, the condition did not hold');
+      if (!(await clock.runUntil(condition, 60_000)))
+        throw new Error('in a virtual minute, the condition did not hold');
     },
   };
 });

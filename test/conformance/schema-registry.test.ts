@@ -1,11 +1,14 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { SchemaRegistry as StockClient } from '@kafkajs/confluent-schema-registry';
 import { afterEach, describe, expect, it } from 'vitest';
 import { confluentSchemaRegistry } from '../../src/adapters/registry/confluent.ts';
 import { memorySchemaRegistry } from '../../src/adapters/registry/memory.ts';
 import { parseType } from '../../src/contracts/avro-type.ts';
 import { SCHEMAS } from '../../src/contracts/schemas.ts';
 import type { SchemaRegistry } from '../../src/ports/schema-registry.ts';
+import { EXAMPLES } from '../contract/examples.ts';
+import { decodeLearning, RECORD_NAMES, registeredCodecs } from '../contract/fixture.ts';
 
 function registryUrl(): string {
   const url = process.env.MILLRACE_REGISTRY_URL;
@@ -144,6 +147,21 @@ describe.each(registries)('schema registry: $name', ({ connect }) => {
       const text = await registry.schemaById(id);
       expect(text === undefined ? undefined : parseType(text).equals(parseType(schema))).toBe(true);
     }
+  });
+});
+
+describe('a stock client on the same registry', () => {
+  it.each(RECORD_NAMES)('writes %s that we read, and reads what we write', async (record) => {
+    const url = registryUrl();
+    const codecs = await registeredCodecs({ registry: confluentSchemaRegistry({ url }) });
+    const stock = new StockClient({ host: url });
+    const schema = JSON.parse(SCHEMAS[record].replaceAll(/,"doc":"(?:[^"\\]|\\.)*"/g, ''));
+    const { id } = await stock.register(schema, { subject: uniqueSubject() });
+    const bytes = await stock.encode(id, EXAMPLES[record]);
+    expect(await decodeLearning(codecs, record, bytes)).toEqual({ status: 'ok', value: EXAMPLES[record] });
+    expect(await stock.decode(codecs.for(record).encode(EXAMPLES[record] as never))).toEqual(
+      EXAMPLES[record],
+    );
   });
 });
 

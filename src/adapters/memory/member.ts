@@ -164,7 +164,7 @@ export class Member implements Subscription, GroupMember, RecordSink, LinkListen
     await this.#drain(partitions);
     const { group, link } = this.#surroundings;
     link.call(() => {
-      for (const { grant, contiguous } of partitions) group.commit(this, grant, contiguous);
+      for (const partition of partitions) this.#commit(partition);
       group.release(
         this,
         partitions.map(({ grant }) => grant),
@@ -220,13 +220,17 @@ export class Member implements Subscription, GroupMember, RecordSink, LinkListen
   }
 
   #commitSoon(partition: OwnedPartition): void {
+    const isFirst = this.#toCommit.size === 0;
     this.#toCommit.add(partition);
-    if (this.#toCommit.size > 1) return;
+    if (!isFirst) return;
     this.#surroundings.link.call(() => {
-      for (const { grant, contiguous } of this.#toCommit)
-        this.#surroundings.group.commit(this, grant, contiguous);
+      for (const each of this.#toCommit) this.#commit(each);
       this.#toCommit.clear();
     });
+  }
+
+  #commit({ grant, contiguous }: OwnedPartition): void {
+    if (contiguous > grant.start) this.#surroundings.group.commit(this, grant, contiguous);
   }
 
   #track(drain: Promise<void>): void {

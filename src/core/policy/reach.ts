@@ -15,7 +15,7 @@ export interface Reachability {
 }
 
 /** A condition of more boxes counts as reachable, and as taking nothing from the branches after it. */
-const BOXES_MAX = 64;
+const BOXES_MAX = 256;
 /** Subtractions in all: bounds the work on the largest policy that parses. */
 const WORK_MAX = 500_000;
 

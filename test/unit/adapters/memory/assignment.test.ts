@@ -1,6 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { assignSlots, assignSticky, type Candidate, type Seat } from '../../../../src/adapters/memory/assignment.ts';
+import {
+  assignSlots,
+  assignSticky,
+  type Candidate,
+  type Seat,
+} from '../../../../src/adapters/memory/assignment.ts';
 
 interface Named extends Candidate {
   name: string;
@@ -12,7 +17,8 @@ const member = (name: string, topics: readonly string[] = ['t'], slots?: readonl
 const seats = (count: number, holders: readonly (Named | undefined)[] = []): Seat<Named>[] =>
   Array.from({ length: count }, (_, partition) => ({ topic: 't', partition, holder: holders[partition] }));
 
-const names = (owners: readonly (Named | undefined)[]): (string | undefined)[] => owners.map((owner) => owner?.name);
+const names = (owners: readonly (Named | undefined)[]): (string | undefined)[] =>
+  owners.map((owner) => owner?.name);
 
 const loadsOf = (members: readonly Named[], owners: readonly (Named | undefined)[]): number[] =>
   members.map((each) => owners.filter((owner) => owner === each).length);
@@ -25,7 +31,12 @@ describe('assignSticky', () => {
     { what: 'one', members: [a], holders: [], owners: ['a', 'a', 'a', 'a'] },
     { what: 'two at once', members: [a, b], holders: [], owners: ['a', 'b', 'a', 'b'] },
     { what: 'a second that joins', members: [a, b], holders: [a, a, a, a], owners: ['a', 'a', 'b', 'b'] },
-    { what: 'one of three that leaves', members: [a, c], holders: [a, a, b, c], owners: ['a', 'a', 'c', 'c'] },
+    {
+      what: 'one of three that leaves',
+      members: [a, c],
+      holders: [a, a, b, c],
+      owners: ['a', 'a', 'c', 'c'],
+    },
     { what: 'nothing that changed', members: [a, b], holders: [b, a, b, a], owners: ['b', 'a', 'b', 'a'] },
   ])('spreads seats over $what', ({ members, holders, owners }) => {
     expect(names(assignSticky(members, seats(4, holders)))).toEqual(owners);
@@ -89,6 +100,11 @@ describe('assignSlots', () => {
     const [a, b, c] = [claim('a', [0, 1]), claim('b', [1, 2]), claim('c', [2, 3])];
     expect(names(assignSlots([a, b, c], seats(4)))).toEqual(['a', 'a', 'c', 'c']);
     expect(names(assignSlots([b, c], seats(4, [a, a, c, c])))).toEqual([undefined, undefined, 'c', 'c']);
-    expect(names(assignSlots([claim('d', [3, 4])], seats(4)))).toEqual([undefined, undefined, undefined, undefined]);
+    expect(names(assignSlots([claim('d', [3, 4])], seats(4)))).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+    ]);
   });
 });

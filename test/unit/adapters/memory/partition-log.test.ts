@@ -1,6 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { PartitionLog, recordBytes, type StoredRecord } from '../../../../src/adapters/memory/partition-log.ts';
+import {
+  PartitionLog,
+  recordBytes,
+  type StoredRecord,
+} from '../../../../src/adapters/memory/partition-log.ts';
 
 const record = (key: string | null, value: string | null) => ({
   topic: 't',
@@ -23,7 +27,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       value: fc.option(fc.string({ maxLength: 4 })),
     }),
   },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('expire' as const), beforeMs: fc.nat({ max: 200 }) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('expire' as const), beforeMs: fc.nat({ max: 200 }) }),
+  },
   {
     weight: 1,
     arbitrary: fc.record({ kind: fc.constant('compact' as const), tombstonesUntilMs: fc.nat({ max: 200 }) }),
@@ -126,6 +133,8 @@ describe('recordBytes', () => {
   it('counts key, value and headers', () => {
     const bare = recordBytes(record(null, null));
     expect(recordBytes(record('abc', 'de'))).toBe(bare + 5);
-    expect(recordBytes({ ...record(null, null), headers: { name: Buffer.from('value') } })).toBe(bare + 4 + 5 + 2);
+    expect(recordBytes({ ...record(null, null), headers: { name: Buffer.from('value') } })).toBe(
+      bare + 4 + 5 + 2,
+    );
   });
 });

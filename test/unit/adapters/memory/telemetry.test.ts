@@ -22,14 +22,21 @@ describe('silentTelemetry', () => {
     const telemetry = silentTelemetry();
     const histogram = telemetry.histogram({ name: 'seconds', help: 'h', labels: ['hop'], buckets: [1] });
     for (const value of [0.5, 2, 0.25]) histogram.observe(value, { hop: 'queue' });
-    expect(telemetry.observations('seconds', { hop: 'queue' })).toEqual({ count: 3, sum: 2.75, min: 0.25, max: 2 });
+    expect(telemetry.observations('seconds', { hop: 'queue' })).toEqual({
+      count: 3,
+      sum: 2.75,
+      min: 0.25,
+      max: 2,
+    });
     expect(telemetry.observations('seconds').count).toBe(0);
   });
 
   it('records log lines with the fields of their parents, the newest 1 000', () => {
     const telemetry = silentTelemetry();
     telemetry.logger.child({ service: 's' }).child({ pool: 'p' }).warn({ depth: 1 }, 'full');
-    expect(telemetry.logs).toEqual([{ level: 'warn', message: 'full', fields: { service: 's', pool: 'p', depth: 1 } }]);
+    expect(telemetry.logs).toEqual([
+      { level: 'warn', message: 'full', fields: { service: 's', pool: 'p', depth: 1 } },
+    ]);
     for (let i = 0; i < 1_500; i++) telemetry.logger.debug({ i }, 'line');
     expect(telemetry.logs).toHaveLength(1_000);
     expect(telemetry.logs[999]?.fields['i']).toBe(1_499);

@@ -21,7 +21,9 @@ describe('Unacknowledged', () => {
           delivered.push(offset);
           const pick = delivered[(picks.next().value ?? 0) % delivered.length] ?? offset;
           const before = tracker.contiguous;
-          expect(tracker.acknowledge(pick)).toBe(acknowledged.has(pick) ? false : tracker.contiguous !== before);
+          expect(tracker.acknowledge(pick)).toBe(
+            acknowledged.has(pick) ? false : tracker.contiguous !== before,
+          );
           acknowledged.add(pick);
           check(tracker, start, delivered, acknowledged);
         }

@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { type PrometheusTelemetry, prometheusTelemetry } from '../../../../src/adapters/prometheus/telemetry.ts';
+import {
+  type PrometheusTelemetry,
+  prometheusTelemetry,
+} from '../../../../src/adapters/prometheus/telemetry.ts';
 
 interface Opened {
   telemetry: PrometheusTelemetry;
@@ -25,7 +28,12 @@ describe('prometheusTelemetry, metrics', () => {
     telemetry.counter({ name: 'plain_total', help: 'h' }).add(3);
     telemetry.gauge({ name: 'queue_depth', help: 'h', labels: ['pool'] }).set(7, { pool: 'gpu' });
     telemetry.gauge({ name: 'plain_depth', help: 'h' }).set(-1);
-    const seconds = telemetry.histogram({ name: 'queue_seconds', help: 'h', labels: ['hop'], buckets: [0.1, 1] });
+    const seconds = telemetry.histogram({
+      name: 'queue_seconds',
+      help: 'h',
+      labels: ['hop'],
+      buckets: [0.1, 1],
+    });
     for (const value of [0.05, 0.5, 5]) seconds.observe(value, { hop: 'route' });
     telemetry.histogram({ name: 'plain_seconds', help: 'h', buckets: [1] }).observe(0.5);
     const text = await telemetry.metricsText();
@@ -83,7 +91,11 @@ describe('prometheusTelemetry, logs', () => {
     const { telemetry, lines } = open();
     const error = Object.assign(new Error('outer', { cause: new Error('inner') }), { code: 'TOO_LARGE' });
     telemetry.logger.error({ error }, 'failed');
-    expect(lines[0]?.['error']).toMatchObject({ message: 'outer', code: 'TOO_LARGE', cause: { message: 'inner' } });
+    expect(lines[0]?.['error']).toMatchObject({
+      message: 'outer',
+      code: 'TOO_LARGE',
+      cause: { message: 'inner' },
+    });
   });
 
   it.each([

@@ -22,6 +22,8 @@ describe('external data', () => {
     ['an initializer that says external', initializer('hidden', FLOAT, [1], new Uint8Array(0), external)],
     ['a sparse initializer', message(15, tensorIn(1, external))],
     ['a constant', node('Constant', [], 'c', message(5, bytesField(1, 'value'), tensorIn(5, location)))],
+    ['a sparse constant', node('X', [], 'c', message(5, message(22, tensorIn(1, external))))],
+    ['a list of sparse constants', node('X', [], 'c', message(5, message(23, tensorIn(2, external))))],
     ['a list of constants', node('X', [], 'c', message(5, tensorIn(10, location)))],
     [
       'a branch',

@@ -1,13 +1,12 @@
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 
-/** The package's own folder, from the sources of a clone as from `dist/` of an install. */
+/** The folder of millrace's package.json: above the sources of a clone as above `dist/` of an install. */
 export function packageRoot(): string {
-  let folder = dirname(fileURLToPath(import.meta.url));
+  let folder = import.meta.dirname;
   while (!existsSync(join(folder, 'package.json'))) {
     const parent = dirname(folder);
-    if (parent === folder) throw new Error('millrace is not in a package folder');
+    if (parent === folder) throw new Error(`no package.json above ${import.meta.dirname}`);
     folder = parent;
   }
   return folder;
