@@ -126,8 +126,8 @@ async function createBench(
       receivedAtMs: nowMs,
       inTopicMs: 1,
       deadlineMs: nowMs + 100_000,
-      finish: releaseAll,
-      abandon: releaseAll,
+      finish: release,
+      abandon: () => undefined,
     });
   };
   const slots = new Map(

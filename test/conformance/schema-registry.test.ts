@@ -150,11 +150,11 @@ describe.each(registries)('schema registry: $name', ({ connect }) => {
   });
 });
 
-describe('a stock client on the same registry', () => {
-  it.each(RECORD_NAMES)('writes %s that we read, and reads what we write', async (record) => {
-    const url = registryUrl();
-    const codecs = await registeredCodecs({ registry: confluentSchemaRegistry({ url }) });
-    const stock = new StockClient({ host: url });
+it('a stock client on the same registry writes what we read, and reads what we write', async () => {
+  const url = registryUrl();
+  const codecs = await registeredCodecs({ registry: confluentSchemaRegistry({ url }) });
+  const stock = new StockClient({ host: url });
+  for (const record of RECORD_NAMES) {
     const schema = JSON.parse(SCHEMAS[record].replaceAll(/,"doc":"(?:[^"\\]|\\.)*"/g, ''));
     const { id } = await stock.register(schema, { subject: uniqueSubject() });
     const bytes = await stock.encode(id, EXAMPLES[record]);
@@ -162,7 +162,7 @@ describe('a stock client on the same registry', () => {
     expect(await stock.decode(codecs.for(record).encode(EXAMPLES[record] as never))).toEqual(
       EXAMPLES[record],
     );
-  });
+  }
 });
 
 describe('confluent: what is the registry’s fault and what is the record’s', () => {

@@ -77,8 +77,8 @@ function filterSlots(
   const withKernel: Slot[] = [];
   const without: Slot[] = [];
   for (const pool of pools) {
-    for (const slot of fleet.liveSlots(pool, nowMs)) {
-      if (versionServed(slot, model) === undefined) continue;
+    for (const slot of fleet.slotsOf(pool)) {
+      if (!fleet.isLive(slot, nowMs) || versionServed(slot, model) === undefined) continue;
       (slot.status.kernels.includes(kernel) ? withKernel : without).push(slot);
     }
   }

@@ -7,6 +7,8 @@ export interface FleetStateOptions {
   creditsMax: number;
 }
 
+const NO_SLOTS: readonly Slot[] = [];
+
 /**
  * The slots that live workers hold, built from heartbeats and acknowledgements. A slot belongs to the worker that claimed it
  * last; a heartbeat of an older incarnation, or one that comes late, changes nothing.
@@ -14,6 +16,8 @@ export interface FleetStateOptions {
 export class FleetState {
   readonly #options: FleetStateOptions;
   readonly #pools = new Map<string, Map<number, Slot>>();
+  /** The same by pool as lists, for the hot path. */
+  readonly #lists = new Map<string, Slot[]>();
   readonly #lastSequence = new Map<string, { incarnation: string; sequence: number }>();
 
   constructor(options: FleetStateOptions) {
@@ -57,11 +61,14 @@ export class FleetState {
     slot.dispatch(entry);
   }
 
-  /** Slots of a pool whose workers are alive. */
-  *liveSlots(pool: string, nowMs: number): Iterable<Slot> {
-    const slots = this.#pools.get(pool);
-    if (slots === undefined) return;
-    for (const slot of slots.values()) if (nowMs - slot.statusAtMs <= this.#options.statusStaleMs) yield slot;
+  /** All slots of a pool that were ever claimed; `isLive` says which of them count. */
+  slotsOf(pool: string): readonly Slot[] {
+    return this.#lists.get(pool) ?? NO_SLOTS;
+  }
+
+  /** Whether the slot's worker was heard of lately. */
+  isLive(slot: Slot, nowMs: number): boolean {
+    return nowMs - slot.statusAtMs <= this.#options.statusStaleMs;
   }
 
   *allSlots(): Iterable<Slot> {
@@ -88,6 +95,7 @@ export class FleetState {
       const fresh = new Slot(status.pool, partition, status, this.#options.creditsMax, nowMs);
       fresh.credits.observe(status.batchRequests, 0);
       slots.set(partition, fresh);
+      this.#lists.set(status.pool, [...slots.values()]);
       return;
     }
     if (slot.status.incarnation !== status.incarnation) slot.lastSequenceSeen = -1;
