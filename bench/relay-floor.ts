@@ -164,8 +164,8 @@ async function run(variant: Variant, bytes: number, count: number): Promise<void
       latencyMsP99: round(sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN),
     }),
   );
+  await bus.admin.deleteTopics(topics);
   await relay.stop();
-  await bus.admin.deleteTopics(topics).catch(() => undefined);
   await bus.close();
 }
 

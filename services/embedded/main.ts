@@ -1,3 +1,3 @@
-import { runCli } from '../../src/cli/main.ts';
+import { runCli } from '../../src/cli/run-cli.ts';
 
 await runCli(['start', ...process.argv.slice(2)]);

@@ -1,14 +1,15 @@
 import type { Clock } from '../ports/clock.ts';
+import type { Output } from './context.ts';
 
 const DRAW_MS = 200;
 const WIDTH = 30;
 
 /** A bar on a terminal, for whatever takes longer than a moment; silent elsewhere. */
 export class Progress {
-  readonly #stream: NodeJS.WriteStream;
+  readonly #stream: Output;
   readonly #cancel: () => void;
 
-  constructor(stream: NodeJS.WriteStream, total: number, clock: Clock, done: () => number) {
+  constructor(stream: Output, total: number, clock: Clock, done: () => number) {
     this.#stream = stream;
     this.#cancel =
       stream.isTTY === true && total > 0

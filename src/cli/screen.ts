@@ -1,9 +1,10 @@
+import type { Output } from './context.ts';
 /** Redraws a block of lines in place on a terminal; on anything else prints nothing. */
 export class Screen {
-  readonly #stream: NodeJS.WriteStream;
+  readonly #stream: Output;
   #lines = 0;
 
-  constructor(stream: NodeJS.WriteStream) {
+  constructor(stream: Output) {
     this.#stream = stream;
   }
 
@@ -21,7 +22,7 @@ export class Screen {
 
 /** Colours where they help: a terminal, and nobody said NO_COLOR. */
 export function wantsColor(
-  stream: NodeJS.WriteStream,
+  stream: Output,
   environment: Readonly<Record<string, string | undefined>>,
 ): boolean {
   return stream.isTTY === true && (environment['NO_COLOR'] ?? '') === '';

@@ -3,113 +3,146 @@ import {
   makeControlCommand,
   makeOutcome,
   makeScoreRequest,
-  type Outcome,
   type ScoredResult,
   type ScoreRequest,
 } from '../contracts/records.ts';
 import { partitionForKey } from '../core/request/partition.ts';
 import type { Connection, Transport } from './connection.ts';
-import { type ReceivedResult, type ResultsOptions, resultStream } from './result-stream.ts';
+import { type ResultStream, type ResultsOptions, resultStream } from './result-stream.ts';
 import { ScoreCalls } from './score-calls.ts';
 
 /** A request to send: what the schema has a default for may be left out, and so may requestId. */
 export type RequestInput = Omit<Parameters<typeof makeScoreRequest>[0], 'requestId'> & { requestId?: string };
 
+/** A command for the controller. */
 export interface CommandInput {
+  /** What it acts on, such as `policy/starter`. */
   scope: string;
   type: CommandType;
+  /** What the command needs: for PUBLISH_POLICY the policy document. */
   body?: Buffer | string;
+  /** Who sends it, for the audit. */
   actor?: string;
   commandId?: string;
 }
 
+/** What came of a result; outcomeId may be left out. */
 export type OutcomeInput = Omit<Parameters<typeof makeOutcome>[0], 'outcomeId'> & { outcomeId?: string };
 
+/** A connection to millrace. Every call waits while the broker is away: that is the back-pressure. */
 export interface Client {
   requests: {
     /** Resolves with the request's id once the broker has stored it. `tenant` picks that tenant's ingress topic. */
     send(request: RequestInput, options?: { tenant?: string }): Promise<string>;
   };
-  /** Results as they come, the first per request only. */
-  results(options?: ResultsOptions): AsyncGenerator<ReceivedResult, void, void>;
-  /** Sends a request and waits for its terminal outcome, whatever it is. */
+  /**
+   * Results as they come, the first per request only. It opens at once, and what this client sends afterwards waits until it is open, so
+   * that no result of it is missed. Leaving the loop, or the signal, ends it.
+   */
+  results(options?: ResultsOptions): ResultStream;
+  /**
+   * Sends a request and waits for its terminal outcome, whatever it is: look at `outcome`.
+   * @throws MillraceError CLOSED when the signal aborts (its reason is the cause) or the client closes
+   */
   score(request: RequestInput, options?: { signal?: AbortSignal; tenant?: string }): Promise<ScoredResult>;
   control: {
     /** Resolves with the command's id once the broker has stored it; what came of it is on control-events. */
     publish(command: CommandInput): Promise<string>;
   };
-  outcomes: { send(outcome: OutcomeInput): Promise<string> };
+  outcomes: {
+    /** Resolves with the outcome's id once the broker has stored it. */
+    send(outcome: OutcomeInput): Promise<string>;
+  };
+  /** Ends open streams, rejects waiting calls, closes the connection. */
   close(): Promise<void>;
 }
 
-/** Connects over a transport: `connect({ transport: kafka({ brokers, registryUrl }) })`. */
+/**
+ * Connects over a transport: `connect({ transport: kafka({ brokers, registryUrl }) })` or `connect({ transport: embedded() })`.
+ * @throws MillraceError INVALID_CONFIG for options that are not valid, REGISTRY_UNAVAILABLE or BUS_UNAVAILABLE where they do not answer
+ */
 export async function connect(options: { transport: Transport }): Promise<Client> {
-  const connection = await options.transport.open();
-  const calls = await ScoreCalls.open(connection);
-  const sendRequest = async (request: ScoreRequest, tenant: string | undefined): Promise<void> => {
-    await sendKeyed(
-      connection,
-      connection.topics.ingress(tenant),
-      request.requestId,
-      connection.codecs.for('ScoreRequest').encode(request),
-    );
-  };
-  return {
-    requests: {
-      async send(input, { tenant } = {}) {
-        const request = makeScoreRequest({ ...input, requestId: input.requestId ?? connection.newId() });
-        await sendRequest(request, tenant);
-        return request.requestId;
-      },
-    },
-    results: (resultsOptions) => resultStream(connection, resultsOptions),
-    score(input, { signal, tenant } = {}) {
-      const request = makeScoreRequest({
-        ...input,
-        requestId: input.requestId ?? connection.newId(),
-        resultPartition: calls.partition,
-      });
-      return calls.call(request, (sent) => sendRequest(sent, tenant), signal);
-    },
-    control: {
-      async publish(input) {
-        const command = makeControlCommand({
-          commandId: input.commandId ?? connection.newId(),
-          scope: input.scope,
-          type: input.type,
-          body: typeof input.body === 'string' ? Buffer.from(input.body) : input.body,
-          actor: input.actor,
-        });
-        await sendKeyed(
-          connection,
-          connection.topics.fixed('control'),
-          command.scope,
-          connection.codecs.for('ControlCommand').encode(command),
-        );
-        return command.commandId;
-      },
-    },
-    outcomes: {
-      async send(input) {
-        const outcome: Outcome = makeOutcome({ ...input, outcomeId: input.outcomeId ?? connection.newId() });
-        await sendKeyed(
-          connection,
-          connection.topics.fixed('outcomes'),
-          outcome.requestId || outcome.outcomeId,
-          connection.codecs.for('Outcome').encode(outcome),
-        );
-        return outcome.outcomeId;
-      },
-    },
-    async close() {
-      await calls.close();
-      await connection.close();
-    },
-  };
+  return new ConnectedClient(await options.transport.open());
 }
 
-async function sendKeyed(connection: Connection, topic: string, key: string, value: Buffer): Promise<void> {
-  const keyBytes = Buffer.from(key);
-  const partition = partitionForKey(keyBytes, await connection.bus.partitionCount(topic));
-  await connection.bus.produce({ topic, partition, key: keyBytes, value });
+class ConnectedClient implements Client {
+  readonly requests: Client['requests'];
+  readonly control: Client['control'];
+  readonly outcomes: Client['outcomes'];
+  readonly #connection: Connection;
+  readonly #calls: ScoreCalls;
+  readonly #streams = new Set<ResultStream>();
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+    this.#calls = new ScoreCalls(connection);
+    this.requests = { send: (input, options) => this.#sendRequest(input, options?.tenant) };
+    this.control = { publish: (input) => this.#publishCommand(input) };
+    this.outcomes = { send: (input) => this.#sendOutcome(input) };
+  }
+
+  results(options?: ResultsOptions): ResultStream {
+    const stream: ResultStream = resultStream(this.#connection, options, () => this.#streams.delete(stream));
+    this.#streams.add(stream);
+    return stream;
+  }
+
+  score(
+    input: RequestInput,
+    { signal, tenant }: { signal?: AbortSignal; tenant?: string } = {},
+  ): Promise<ScoredResult> {
+    const requestId = input.requestId ?? this.#connection.newId();
+    const send = async (resultPartition: number): Promise<void> => {
+      await this.#produceRequest(makeScoreRequest({ ...input, requestId, resultPartition }), tenant);
+    };
+    return this.#calls.call(requestId, send, signal);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#streams].map((stream) => stream.return()));
+    await this.#calls.close();
+    await this.#connection.close();
+  }
+
+  async #sendRequest(input: RequestInput, tenant: string | undefined): Promise<string> {
+    const request = makeScoreRequest({ ...input, requestId: input.requestId ?? this.#connection.newId() });
+    await this.#produceRequest(request, tenant);
+    return request.requestId;
+  }
+
+  async #produceRequest(request: ScoreRequest, tenant: string | undefined): Promise<void> {
+    const { topics, codecs } = this.#connection;
+    const value = codecs.for('ScoreRequest').encode(request);
+    await Promise.allSettled([...this.#streams].map((stream) => stream.ready));
+    await this.#produce(topics.ingress(tenant), request.requestId, value);
+  }
+
+  async #publishCommand(input: CommandInput): Promise<string> {
+    const { topics, codecs } = this.#connection;
+    const command = makeControlCommand({
+      commandId: input.commandId ?? this.#connection.newId(),
+      scope: input.scope,
+      type: input.type,
+      body: typeof input.body === 'string' ? Buffer.from(input.body) : input.body,
+      actor: input.actor,
+    });
+    const value = codecs.for('ControlCommand').encode(command);
+    await this.#produce(topics.fixed('control'), command.scope, value);
+    return command.commandId;
+  }
+
+  async #sendOutcome(input: OutcomeInput): Promise<string> {
+    const { topics, codecs } = this.#connection;
+    const outcome = makeOutcome({ ...input, outcomeId: input.outcomeId ?? this.#connection.newId() });
+    const value = codecs.for('Outcome').encode(outcome);
+    await this.#produce(topics.fixed('outcomes'), outcome.requestId || outcome.outcomeId, value);
+    return outcome.outcomeId;
+  }
+
+  async #produce(topic: string, key: string, value: Buffer): Promise<void> {
+    const { bus } = this.#connection;
+    const keyBytes = Buffer.from(key);
+    const partition = partitionForKey(keyBytes, await bus.partitionCount(topic));
+    await bus.produce({ topic, partition, key: keyBytes, value });
+  }
 }

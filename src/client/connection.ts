@@ -2,6 +2,7 @@ import type { Codecs } from '../contracts/codec.ts';
 import type { TopicNames } from '../contracts/topics.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { MessageBus } from '../ports/message-bus.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
 
 /** What a client needs to talk to millrace, however it gets there. */
 export interface Connection {
@@ -10,6 +11,7 @@ export interface Connection {
   codecs: Codecs;
   topics: TopicNames;
   clock: Clock;
+  telemetry: Telemetry;
   /** A fresh random text, for request and command ids. */
   newId(): string;
   /** Closes what this connection opened. */

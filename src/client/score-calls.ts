@@ -1,73 +1,59 @@
-import type { ScoredResult, ScoreRequest } from '../contracts/records.ts';
+import type { ScoredResult } from '../contracts/records.ts';
 import { MillraceError } from '../core/errors.ts';
+import { createFirstResultFilter } from '../core/outcome/first-result-filter.ts';
+import { identityKey } from '../core/outcome/identity.ts';
 import { partitionForKey } from '../core/request/partition.ts';
 import type { InboundRecord, Reader } from '../ports/message-bus.ts';
 import type { Connection } from './connection.ts';
+import { readResult } from './read-result.ts';
 
 interface Call {
   resolve(result: ScoredResult): void;
   reject(error: Error): void;
 }
 
+interface Reading {
+  partition: number;
+  reader: Reader;
+}
+
+const ANSWERED_MAX = 20_000;
+
 /**
- * Requests that wait for their result. All results of one client come on one partition of scored-results, which it names in its
- * requests, so that it reads no other.
+ * Requests that wait for their result. All results of one client come on one partition of scored-results, which it names in its requests,
+ * so that it reads no other. It reads from the first call on.
  */
 export class ScoreCalls {
   readonly #connection: Connection;
   readonly #calls = new Map<string, Call>();
-  readonly #partition: number;
-  readonly #reader: Reader;
+  /** A second result of a request that was answered must not answer a later call of the same name. */
+  readonly #isFirst = createFirstResultFilter({ identitiesMax: ANSWERED_MAX });
+  #reading: Promise<Reading> | undefined;
+  #closed = false;
 
-  private constructor(connection: Connection, partition: number, reader: Reader) {
+  constructor(connection: Connection) {
     this.#connection = connection;
-    this.#partition = partition;
-    this.#reader = reader;
   }
 
-  static async open(connection: Connection): Promise<ScoreCalls> {
-    const topic = connection.topics.fixed('scored-results');
-    const partition = partitionForKey(
-      Buffer.from(connection.newId()),
-      await connection.bus.partitionCount(topic),
-    );
-    let calls: ScoreCalls | undefined;
-    const reader = await connection.bus.read(
-      { topics: [topic], partitions: [partition], startAt: 'latest' },
-      (records) => {
-        for (const record of records) calls?.receive(record);
-      },
-    );
-    calls = new ScoreCalls(connection, partition, reader);
-    return calls;
-  }
-
-  get partition(): number {
-    return this.#partition;
-  }
-
-  /** Resolves with the terminal outcome, whatever it is. Rejects when the signal aborts or the client closes. */
+  /**
+   * Resolves with the terminal outcome, whatever it is. `send` gets the partition that the request must name as its `resultPartition`.
+   * @throws MillraceError CLOSED when the signal aborts or the client closes, INVALID_REQUEST where a call of this id is waiting, what
+   *   `send` throws, and why the result cannot be read where it cannot
+   */
   call(
-    request: ScoreRequest,
-    send: (request: ScoreRequest) => Promise<void>,
+    requestId: string,
+    send: (resultPartition: number) => Promise<void>,
     signal?: AbortSignal,
   ): Promise<ScoredResult> {
     return new Promise((resolve, reject) => {
-      const abort = (): void =>
-        this.#end(request.requestId, (call) =>
-          call.reject(new MillraceError('CLOSED', 'the call was aborted', { cause: signal?.reason })),
-        );
-      if (this.#calls.has(request.requestId)) {
-        reject(
-          new MillraceError('INVALID_REQUEST', 'a call with this requestId is waiting already', {
-            value: request.requestId,
-            advice: 'Give each call an id of its own',
-          }),
-        );
+      const refused = this.#refusal(requestId, signal);
+      if (refused !== undefined) {
+        reject(refused);
         return;
       }
+      const abort = (): void => this.#end(call, requestId, () => call.reject(abortedError(signal)));
       const settle = (): void => signal?.removeEventListener('abort', abort);
-      this.#calls.set(request.requestId, {
+      const call: Call = {
         resolve: (result) => {
           settle();
           resolve(result);
@@ -76,39 +62,99 @@ export class ScoreCalls {
           settle();
           reject(error);
         },
-      });
-      if (signal?.aborted) return abort();
+      };
+      this.#calls.set(requestId, call);
       signal?.addEventListener('abort', abort, { once: true });
-      send(request).catch((error: unknown) =>
-        this.#end(request.requestId, (call) =>
+      this.#sendWhenReading(call, requestId, send).catch((error: unknown) =>
+        this.#end(call, requestId, () =>
           call.reject(error instanceof Error ? error : new Error(String(error))),
         ),
       );
     });
   }
 
-  receive(record: InboundRecord): void {
-    const { codecs, clock } = this.#connection;
-    const decoded = codecs.for('ScoredResult').decode(record.value);
-    if (decoded.status === 'ok') this.#end(decoded.value.requestId, (call) => call.resolve(decoded.value));
-    else if (decoded.status === 'schema-unknown') {
-      codecs.learn(decoded.schemaId).then(
-        () => this.receive(record),
-        () => clock.after(500, () => this.receive(record)),
-      );
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const [id, call] of [...this.#calls]) this.#end(call, id, () => call.reject(closedError()));
+    // A reader that could not be opened was told to the calls that wanted it.
+    const reading = await this.#reading?.catch(() => undefined);
+    await reading?.reader.close();
+  }
+
+  #refusal(requestId: string, signal: AbortSignal | undefined): MillraceError | undefined {
+    if (this.#closed) return closedError();
+    if (signal?.aborted) return abortedError(signal);
+    if (!this.#calls.has(requestId)) return undefined;
+    return new MillraceError('INVALID_REQUEST', 'a call with this requestId is waiting already', {
+      value: requestId,
+      advice: 'Give each call an id of its own',
+    });
+  }
+
+  async #sendWhenReading(
+    call: Call,
+    requestId: string,
+    send: (resultPartition: number) => Promise<void>,
+  ): Promise<void> {
+    const { partition } = await this.#read();
+    if (this.#calls.get(requestId) === call) await send(partition);
+  }
+
+  /** One reader for all calls; one that could not be opened is tried again by the next call. */
+  #read(): Promise<Reading> {
+    if (this.#reading === undefined) {
+      const reading = this.#open();
+      this.#reading = reading;
+      reading.catch(() => {
+        this.#reading = undefined;
+      });
+    }
+    return this.#reading;
+  }
+
+  async #open(): Promise<Reading> {
+    const { bus, topics } = this.#connection;
+    const topic = topics.fixed('scored-results');
+    const partition = partitionForKey(Buffer.from(this.#connection.newId()), await bus.partitionCount(topic));
+    const reader = await bus.read(
+      { topics: [topic], partitions: [partition], startAt: 'latest' },
+      (records) => {
+        for (const record of records) void this.#receive(record);
+      },
+    );
+    return { partition, reader };
+  }
+
+  /** Never rejects: `readResult` does not. */
+  async #receive(record: InboundRecord): Promise<void> {
+    const read = await readResult(this.#connection, record, () => this.#calls.size > 0);
+    if (read.status === 'unwanted') return;
+    const requestId = read.status === 'read' ? read.result.requestId : (read.unreadable.requestId ?? '');
+    const call = this.#calls.get(requestId);
+    if (call === undefined) return;
+    if (read.status === 'unreadable') {
+      const { code, message, partition, offset } = read.unreadable;
+      const what = `the result of this request cannot be read (scored-results ${partition}/${offset}): ${message}`;
+      this.#end(call, requestId, () => call.reject(new MillraceError(code, what)));
+    } else if (this.#isFirst(identityKey(read.result.identity))) {
+      this.#end(call, requestId, () => call.resolve(read.result));
     }
   }
 
-  async close(): Promise<void> {
-    await this.#reader.close();
-    for (const id of [...this.#calls.keys()])
-      this.#end(id, (call) => call.reject(new MillraceError('CLOSED', 'the client was closed')));
-  }
-
-  #end(requestId: string, how: (call: Call) => void): void {
-    const call = this.#calls.get(requestId);
-    if (call === undefined) return;
+  #end(call: Call, requestId: string, how: () => void): void {
+    if (this.#calls.get(requestId) !== call) return;
     this.#calls.delete(requestId);
-    how(call);
+    how();
   }
+}
+
+function closedError(): MillraceError {
+  return new MillraceError('CLOSED', 'the client was closed', { advice: 'Connect a new one' });
+}
+
+function abortedError(signal: AbortSignal | undefined): MillraceError {
+  return new MillraceError('CLOSED', 'the call was aborted', {
+    advice: 'What was sent already may still be scored; its result is on scored-results',
+    cause: signal?.reason,
+  });
 }

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
-import { MillraceError } from '../core/errors.ts';
+import { MillraceError, shorten } from '../core/errors.ts';
+import { didYouMean } from '../core/policy/nearest.ts';
 import { type Settings, SettingsSchema } from './settings.ts';
 
 /** One setting: where it lives, its environment variable, and how its text is read. */
@@ -9,12 +10,16 @@ export interface SettingVariable {
   path: readonly string[];
   variable: string;
   description: string;
-  /** JSON schema type of the setting. */
-  type: 'string' | 'number' | 'boolean' | 'list';
+  /** How its text is read; a list is separated by commas. */
+  type: ScalarType | 'list';
+  /** Of a list's items. */
+  itemType: ScalarType | undefined;
+  /** In words. */
+  allowed: string;
   defaultValue: unknown;
 }
 
-const SECRET = /password|secret|token/i;
+type ScalarType = 'string' | 'number' | 'boolean';
 
 interface JsonSchemaNode {
   type?: string;
@@ -22,6 +27,11 @@ interface JsonSchemaNode {
   description?: string;
   default?: unknown;
   items?: JsonSchemaNode;
+  enum?: unknown[];
+  minimum?: number;
+  maximum?: number;
+  pattern?: string;
+  title?: string;
 }
 
 /** All settings in order; `kafka.saslUsername` is MILLRACE_KAFKA_SASL_USERNAME. */
@@ -39,17 +49,26 @@ function walk(node: JsonSchemaNode, path: readonly string[]): SettingVariable[] 
         path: childPath,
         variable: `MILLRACE_${childPath.map(upperSnake).join('_')}`,
         description: child.description ?? '',
-        type: typeOf(child),
+        type: child.type === 'array' ? 'list' : scalarType(child),
+        itemType: child.items === undefined ? undefined : scalarType(child.items),
+        allowed: allowedBy(child),
         defaultValue: child.default,
       },
     ];
   });
 }
 
-function typeOf(node: JsonSchemaNode): SettingVariable['type'] {
-  if (node.type === 'array') return 'list';
+function scalarType(node: JsonSchemaNode): ScalarType {
   if (node.type === 'integer' || node.type === 'number') return 'number';
   return node.type === 'boolean' ? 'boolean' : 'string';
+}
+
+function allowedBy(node: JsonSchemaNode): string {
+  if (node.items !== undefined) return `a list of: ${allowedBy(node.items)}`;
+  if (node.enum !== undefined) return node.enum.join(', ');
+  if (node.type === 'boolean') return 'true, false';
+  if (node.type === 'integer') return `whole numbers ${node.minimum} … ${node.maximum}`;
+  return node.title ?? (node.pattern === undefined ? 'any text' : `text that matches ${node.pattern}`);
 }
 
 function upperSnake(camel: string): string {
@@ -90,20 +109,14 @@ export function loadSettings(
   for (const [path, value] of Object.entries(overrides))
     if (value !== undefined) put(path.split('.'), value, 'override');
   const parsed = SettingsSchema.safeParse(raw);
-  if (!parsed.success) throw invalid(parsed.error, variables, sources);
+  if (!parsed.success) throw invalid(parsed.error, raw, variables, sources);
   for (const variable of variables)
     if (!sources.has(variable.path.join('.'))) sources.set(variable.path.join('.'), 'default');
   return { settings: parsed.data, sources };
 }
 
-/** Variables of the family that are not settings: read by the launcher, the stack and the file loader. */
-const OTHER_VARIABLES = new Set([
-  'MILLRACE_CONFIG',
-  'MILLRACE_VERBOSE',
-  'MILLRACE_NODE',
-  'MILLRACE_STACK_CACHE',
-  'MILLRACE_STACK',
-]);
+/** Variables of the family that are no settings: of the file loader and the local stack. */
+const OTHER_VARIABLES = new Set(['MILLRACE_CONFIG', 'MILLRACE_STACK_CACHE']);
 
 function refuseUnknownVariables(environment: Environment, variables: readonly SettingVariable[]): void {
   const known = new Set(variables.map((variable) => variable.variable));
@@ -113,7 +126,9 @@ function refuseUnknownVariables(environment: Environment, variables: readonly Se
       'INVALID_CONFIG',
       `the environment variable ${name} is not a setting of millrace`,
       {
-        advice: 'See `millrace config show` for all of them; unset it, or correct its name',
+        advice:
+          didYouMean(name, known).advice ??
+          'See `millrace config show` for all of them; unset it, or correct its name',
       },
     );
   }
@@ -135,6 +150,12 @@ function readFile(
       { value: file, cause: error },
     );
   }
+  if (content === null || content === undefined) return;
+  if (typeof content !== 'object' || Array.isArray(content))
+    throw new MillraceError('INVALID_CONFIG', 'the file that MILLRACE_CONFIG names holds no settings', {
+      value: file,
+      allowed: 'a YAML mapping, such as `topology: fused`',
+    });
   for (const [path, value] of flatten(content, variables, [])) put(path, value, 'file');
 }
 
@@ -177,10 +198,10 @@ function fromText(variable: SettingVariable, text: string): unknown {
         .split(',')
         .map((part) => part.trim())
         .filter((part) => part !== '');
-      return parts.every((part) => /^\d+$/.test(part)) ? parts.map(Number) : parts;
+      return variable.itemType === 'number' ? parts.map(numberFromText) : parts;
     }
     case 'number':
-      return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
+      return numberFromText(text);
     case 'boolean':
       return text === 'true' || text === '1' ? true : text === 'false' || text === '0' ? false : text;
     case 'string':
@@ -190,30 +211,62 @@ function fromText(variable: SettingVariable, text: string): unknown {
   }
 }
 
+/** What is no number stays text, for the schema to refuse it. */
+function numberFromText(text: string): number | string {
+  return /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text;
+}
+
 function invalid(
   error: z.ZodError,
+  raw: unknown,
   variables: readonly SettingVariable[],
   sources: ReadonlyMap<string, SettingSource>,
 ): MillraceError {
   const lines = error.issues.map((issue) => {
-    const path = issue.path.map(String).join('.');
-    const variable = variables.find(
-      (candidate) => path === candidate.path.join('.') || path.startsWith(`${candidate.path.join('.')}.`),
-    );
-    const source = variable === undefined ? 'file' : (sources.get(variable.path.join('.')) ?? 'default');
-    const name = source === 'environment' && variable !== undefined ? variable.variable : path;
-    return `${name}: ${issue.message}`;
+    const path = issue.path.map(String);
+    const variable = variables.find((each) => each.path.every((part, index) => path[index] === part));
+    if (variable === undefined) return unknownSetting(issue, path, variables);
+    const setting = variable.path.join('.');
+    const name = sources.get(setting) === 'environment' ? variable.variable : path.join('.');
+    return `${name} is not valid (got ${shorten(masked(setting, valueAt(raw, path)))}; allowed: ${variable.allowed})`;
   });
-  return new MillraceError('INVALID_CONFIG', `the settings are not valid: ${lines.join('; ')}`, {
-    advice: 'See `millrace config show` for what each setting allows',
+  return new MillraceError('INVALID_CONFIG', lines.join('; '), {
+    advice: 'See `millrace config show --help` for where settings come from',
     cause: error,
   });
 }
 
-/** A setting's value as it may be shown: secrets are masked. */
-export function shownValue(variable: SettingVariable, settings: Settings): unknown {
-  let at: unknown = settings;
-  for (const part of variable.path)
+function unknownSetting(
+  issue: z.core.$ZodIssue,
+  path: readonly string[],
+  variables: readonly SettingVariable[],
+): string {
+  const keys = issue.code === 'unrecognized_keys' ? issue.keys : [];
+  const names = keys.map((key) => [...path, key].join('.'));
+  if (names.length === 0) return `${path.join('.')}: ${issue.message}`;
+  const settings = variables.map((variable) => variable.path.join('.'));
+  return names
+    .map((name) => [`${shorten(name)} is not a setting of millrace`, didYouMean(name, settings).advice])
+    .map((sentences) => sentences.filter((sentence) => sentence !== undefined).join('. '))
+    .join('; ');
+}
+
+function valueAt(root: unknown, path: readonly string[]): unknown {
+  let at = root;
+  for (const part of path)
     at = typeof at === 'object' && at !== null ? (at as Record<string, unknown>)[part] : undefined;
-  return SECRET.test(variable.path.join('.')) && at !== '' ? '***' : at;
+  return at;
+}
+
+const SECRET = /password|secret|token/i;
+const CREDENTIALS_OF_URL = /^([a-z][a-z0-9+.-]*:\/\/)[^/@]*@/i;
+
+/** A setting's value as it may be shown: secrets are masked, and so are user and password within a URL. */
+export function shownValue(variable: SettingVariable, settings: Settings): unknown {
+  return masked(variable.path.join('.'), valueAt(settings, variable.path));
+}
+
+function masked(setting: string, value: unknown): unknown {
+  if (typeof value !== 'string' || value === '') return value;
+  return SECRET.test(setting) ? '***' : value.replace(CREDENTIALS_OF_URL, '$1***@');
 }

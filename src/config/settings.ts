@@ -1,6 +1,9 @@
 import { z } from 'zod';
 
-/** Every setting of every process, with its default and its bounds. The environment variable of each is in environment.ts. */
+/**
+ * Every setting of every process, with its default and its bounds. The environment variable of each follows from its path:
+ * `kafka.saslUsername` is MILLRACE_KAFKA_SASL_USERNAME. A title says in words what a pattern allows.
+ */
 
 const durationMs = z.number().int().min(1).max(3_600_000);
 const count = z.number().int().min(1).max(1_000_000);
@@ -8,7 +11,12 @@ const count = z.number().int().min(1).max(1_000_000);
 const kafka = z.strictObject({
   client: z.enum(['kafkajs', 'platformatic']).default('kafkajs').describe('Kafka client library.'),
   brokers: z
-    .array(z.string().regex(/^[^\s:]+:\d{1,5}$/, 'host:port'))
+    .array(
+      z
+        .string()
+        .regex(/^[^\s:]+:\d{1,5}$/)
+        .meta({ title: 'host:port' }),
+    )
     .default([])
     .describe('Brokers to start from, host:port.'),
   tls: z.boolean().default(false).describe("TLS to the brokers, with the system's certificate authorities."),
@@ -52,7 +60,13 @@ const http = z.strictObject({
 });
 
 const limits = z.strictObject({
-  requestBytesMax: count.default(1_048_576).describe('Largest request record, bytes.'),
+  requestBytesMax: z
+    .number()
+    .int()
+    .min(1)
+    .max(1_048_576)
+    .default(1_048_576)
+    .describe('Largest request, bytes; the ingress topics take no more than the default.'),
   contextKeys: z
     .array(z.string())
     .default(['surface', 'device', 'country', 'tier'])
@@ -115,6 +129,7 @@ export const SettingsSchema = z.strictObject({
   prefix: z
     .string()
     .regex(/^[a-z0-9][a-z0-9._-]{0,63}$/)
+    .meta({ title: 'small letters, digits, ".", "_", "-"; at most 64, a letter or digit first' })
     .default('millrace')
     .describe('First part of all topic and group names.'),
   topology: z
@@ -138,7 +153,12 @@ export const SettingsSchema = z.strictObject({
     .describe('Fleet file: accelerator classes and their pools; the packaged one where empty.'),
   slotsPerPool: z.number().int().min(1).max(10_000).default(4).describe('Partitions of each dispatch topic.'),
   tenants: z
-    .array(z.string().regex(/^[a-z0-9-]{1,32}$/))
+    .array(
+      z
+        .string()
+        .regex(/^[a-z0-9-]{1,32}$/)
+        .meta({ title: 'small letters, digits, "-"; at most 32' }),
+    )
     .default([])
     .describe('Tenants with an ingress topic of their own.'),
   unacknowledgedMax: count.default(1_000).describe('Records of one partition in work at once.'),

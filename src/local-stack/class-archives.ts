@@ -2,8 +2,12 @@ import { access, mkdtemp, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { withFileLock } from './file-lock.ts';
+import { type Archived, classArchive } from './jvm-arguments.ts';
 import type { Programs } from './programs.ts';
 import { choosePorts, prepareServices, startServices } from './services.ts';
+
+const ARCHIVED: readonly Archived[] = ['kafka', 'registry'];
+const DUMP_TIMEOUT_MS = 180_000;
 
 /**
  * Makes sure that archives of the classes that Kafka and the registry load are there for this Java (class data
@@ -37,7 +41,9 @@ async function createClassArchives(programs: Programs): Promise<void> {
       lifetime: 'dies-with-parent',
     });
     await startServices(services, () => undefined);
-    await Promise.all(services.all.map((service) => service.stop()));
+    await Promise.all(services.all.map((service) => service.stop(DUMP_TIMEOUT_MS)));
+    // One that was killed before it had written its archive would leave every later start slow.
+    await Promise.all(ARCHIVED.map((name) => access(classArchive(partial, name))));
     await rename(partial, programs.classArchives);
   } finally {
     await rm(partial, { recursive: true, force: true });

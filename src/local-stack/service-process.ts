@@ -38,8 +38,8 @@ export interface ServiceProcess {
   readonly pid: number | undefined;
   /** Starts it and waits until its probe answers. Rejects with STACK_UNAVAILABLE and the log's last lines. */
   start(): Promise<void>;
-  /** SIGTERM, and SIGKILL after 20 s. Resolves when it is gone; nothing happens if it is down. */
-  stop(): Promise<void>;
+  /** SIGTERM, and SIGKILL after `timeoutMs` (20 s). Resolves when it is gone; nothing happens if it is down. */
+  stop(timeoutMs?: number): Promise<void>;
   /** SIGKILL. Resolves when it is gone. */
   kill(): Promise<void>;
   /** Stops its clock (SIGSTOP): connections stay open and nobody answers. */
@@ -53,13 +53,13 @@ export interface ServiceProcess {
 export function createServiceProcess(service: ServiceCommand, lifetime: Lifetime): ServiceProcess {
   let spawned: SpawnedService | undefined; // until its exit was seen
 
-  async function end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+  async function end(signal: 'SIGTERM' | 'SIGKILL', timeoutMs = STOP_TIMEOUT_MS): Promise<void> {
     const child = spawned?.child;
     if (child === undefined) return;
     const exited = once(child, 'exit');
     child.kill(signal);
     child.kill('SIGCONT'); // a paused process sees no SIGTERM
-    const lastResort = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
+    const lastResort = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
     await exited;
     clearTimeout(lastResort);
   }
@@ -85,7 +85,7 @@ export function createServiceProcess(service: ServiceCommand, lifetime: Lifetime
         throw error;
       }
     },
-    stop: () => end('SIGTERM'),
+    stop: (timeoutMs) => end('SIGTERM', timeoutMs),
     kill: () => end('SIGKILL'),
     pause: () => void spawned?.child.kill('SIGSTOP'),
     resume: () => void spawned?.child.kill('SIGCONT'),

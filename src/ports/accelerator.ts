@@ -1,8 +1,5 @@
 import type { Datatype, Tensor } from '../core/request/tensor.ts';
 
-/** Which rows an input has: one per request, one per candidate, or the candidate's row of the request side. */
-export type InputSide = 'request' | 'candidate' | 'request-index' | 'request-length';
-
 /** One request's part of a batch: the candidates [0, scoreLimit) are scored. */
 export interface ScoreItem {
   requestTensors: readonly Tensor[];

@@ -113,7 +113,7 @@ export async function startEmbedded(
     pools,
     async connect() {
       const { bus, codecs } = await openDeps(`client-${randomUUID().slice(0, 8)}`);
-      return { bus, codecs, topics, clock, newId: () => randomUUID(), close: () => bus.close() };
+      return { bus, codecs, topics, clock, telemetry, newId: () => randomUUID(), close: () => bus.close() };
     },
     async close() {
       for (const stage of [...stages].reverse()) await stage.close();

@@ -132,7 +132,7 @@ export function kafkaTransport(settings: Settings, telemetry: Telemetry): Transp
       ].filter(([, { record }]) => ['ScoreRequest', 'ControlCommand', 'Outcome'].includes(record));
       await registerPatiently(() => codecs.register(new Map(written)), telemetry, clock, CLIENT_PATIENCE_MS);
       const bus = await openBus(settings, `client-${randomUUID().slice(0, 8)}`, telemetry);
-      return { bus, codecs, topics, clock, newId: () => randomUUID(), close: () => bus.close() };
+      return { bus, codecs, topics, clock, telemetry, newId: () => randomUUID(), close: () => bus.close() };
     },
   };
 }

@@ -113,9 +113,10 @@ export function produceConformance(create: CreateFactory): void {
   it('has taken the bytes once it resolved: the sender may use its buffers again', async () => {
     const topic = await createTopic(run, bus, 1);
     const value = Buffer.from('before');
-    await run.settle(bus.produce({ topic, partition: 0, key: null, value, headers: { h: value } }));
+    await run.settle(bus.produce({ topic, partition: 0, key: value, value, headers: { h: value } }));
     value.write('AFTER!');
     const [delivered] = await readAll(topic, 1);
+    expect(delivered?.key?.toString()).toBe('before');
     expect(delivered?.value?.toString()).toBe('before');
     expect(delivered?.headers['h']?.toString()).toBe('before');
   });

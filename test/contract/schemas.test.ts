@@ -49,6 +49,14 @@ describe.each(RECORD_NAMES)('schema of %s', (record) => {
     expect(parts.filter(({ doc }) => doc === undefined || doc === '').map(({ name }) => name)).toEqual([]);
   });
 
+  it('has no union but of null and one type', () => {
+    const types = named.flatMap(({ fields = [] }) => fields.map(({ type }) => type));
+    for (const type of types.filter(Array.isArray)) {
+      expect(type).toHaveLength(2);
+      expect(type[0]).toBe('null');
+    }
+  });
+
   it('names fields in camelCase, and symbols in UPPER_SNAKE with a default for readers that do not know one', () => {
     for (const { fields = [], symbols, default: fallback } of named) {
       for (const field of fields) expect(field.name).toMatch(/^[a-z][a-zA-Z0-9]*$/);

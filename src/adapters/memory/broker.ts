@@ -41,7 +41,6 @@ export class Broker implements GroupSurroundings {
   start(): void {
     if (this.#running) return;
     this.#running = true;
-    for (const group of this.#groups.values()) group.rebalanceSoon();
     for (const client of this.clients) client.brokerStarted();
   }
 

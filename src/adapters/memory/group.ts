@@ -15,7 +15,7 @@ export interface Grant extends TopicPartition {
 export interface GroupMember extends Candidate {
   readonly startAt: StartAt;
   grant(grants: readonly Grant[]): void;
-  /** Drain, commit, then `release`. */
+  /** Drain, commit, then `release`. It may be asked again while it does. */
   revoke(grants: readonly Grant[]): void;
   /** The topic is gone. */
   withdraw(grants: readonly Grant[]): void;
@@ -26,7 +26,6 @@ export interface GroupMember extends Candidate {
 /** What the coordinator needs of the broker. */
 export interface GroupSurroundings {
   clock: Clock;
-  readonly running: boolean;
   findTopic(name: string): Topic | undefined;
   nextAssignment(): number;
 }
@@ -36,7 +35,6 @@ interface Claim extends TopicPartition {
   /** Who shall own it; differs from the owner while the partition moves. */
   target: GroupMember | undefined;
   grant: Grant | undefined;
-  revoking: boolean;
 }
 
 /**
@@ -121,7 +119,7 @@ export class Group {
     this.#rebalanceScheduled = true;
     this.#surroundings.clock.after(0, () => {
       this.#rebalanceScheduled = false;
-      if (this.#surroundings.running) this.#rebalance();
+      this.#rebalance();
     });
   }
 
@@ -154,17 +152,13 @@ export class Group {
           owner: undefined,
           target: undefined,
           grant: undefined,
-          revoking: false,
         });
       }
     }
   }
 
   #revokeMoving(): void {
-    const moving = this.#claims.filter(
-      (claim) => claim.owner !== undefined && claim.owner !== claim.target && !claim.revoking,
-    );
-    for (const claim of moving) claim.revoking = true;
+    const moving = this.#claims.filter((claim) => claim.owner !== undefined && claim.owner !== claim.target);
     for (const [owner, grants] of byMember(moving, (claim) => claim.owner)) owner.revoke(grants);
   }
 
@@ -214,7 +208,6 @@ export class Group {
 function free(claim: Claim): void {
   claim.owner = undefined;
   claim.grant = undefined;
-  claim.revoking = false;
 }
 
 function byMember(

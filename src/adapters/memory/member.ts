@@ -143,33 +143,21 @@ export class Member implements Subscription, GroupMember, RecordSink, LinkListen
 
   #take(grants: readonly Grant[]): void {
     if (this.#closing !== undefined || this.#sessionExpired) return;
-    const { group, findTopic } = this.#surroundings;
-    const taken: OwnedPartition[] = [];
-    for (const grant of grants) {
-      if (!group.holds(this, grant)) continue;
-      const partition = new OwnedPartition(grant, this.#limits, this);
-      this.#add(partition);
-      taken.push(partition);
-    }
-    if (taken.length === 0) return;
+    const taken = grants.map((grant) => new OwnedPartition(grant, this.#limits, this));
+    for (const partition of taken) this.#add(partition);
     this.#subscriber.onAssigned?.(places(taken));
     for (const partition of taken) {
-      const log = findTopic(partition.grant.topic)?.partitions[partition.grant.partition];
+      const log = this.#surroundings.findTopic(partition.grant.topic)?.partitions[partition.grant.partition];
       if (log !== undefined) partition.startDelivery(log, this.#surroundings);
     }
   }
 
-  /** Drains partitions, then commits and releases them at the broker. */
+  /** Drains partitions, then releases them at the broker; what was acknowledged in time is committed on the same way before that. */
   async #letGo(partitions: readonly OwnedPartition[]): Promise<void> {
     await this.#drain(partitions);
     const { group, link } = this.#surroundings;
-    link.call(() => {
-      for (const partition of partitions) this.#commit(partition);
-      group.release(
-        this,
-        partitions.map(({ grant }) => grant),
-      );
-    });
+    const grants = partitions.map(({ grant }) => grant);
+    link.call(() => group.release(this, grants));
   }
 
   async #drain(partitions: readonly OwnedPartition[]): Promise<void> {
@@ -224,13 +212,10 @@ export class Member implements Subscription, GroupMember, RecordSink, LinkListen
     this.#toCommit.add(partition);
     if (!isFirst) return;
     this.#surroundings.link.call(() => {
-      for (const each of this.#toCommit) this.#commit(each);
+      for (const { grant, contiguous } of this.#toCommit)
+        this.#surroundings.group.commit(this, grant, contiguous);
       this.#toCommit.clear();
     });
-  }
-
-  #commit({ grant, contiguous }: OwnedPartition): void {
-    if (contiguous > grant.start) this.#surroundings.group.commit(this, grant, contiguous);
   }
 
   #track(drain: Promise<void>): void {

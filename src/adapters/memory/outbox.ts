@@ -60,11 +60,7 @@ export class Outbox {
 
   #flush(): void {
     this.#flushScheduled = false;
-    const sending = this.#sending;
-    this.#sending = [];
-    const waiting = sending.filter((each) => !this.#store(each));
-    // Whoever is told now may send again: that comes after what waits, as it was called later.
-    this.#sending = [...waiting, ...this.#sending];
+    this.#sending = this.#sending.filter((each) => !this.#store(each));
     if (this.#sending.length > 0) return;
     for (const resolve of this.#whenEmpty.splice(0)) resolve();
   }

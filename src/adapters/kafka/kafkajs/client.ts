@@ -1,4 +1,5 @@
 import kafkajs, { type Admin, type Kafka, type KafkaConfig, type SASLOptions } from 'kafkajs';
+import { MillraceError } from '../../../core/errors.ts';
 import type { TopicSpec, Watermarks } from '../../../ports/message-bus.ts';
 import type { Logger } from '../../../ports/telemetry.ts';
 import type { KafkaClient, PartitionBatch, SendOutcome, Session, SessionListener, SessionOptions } from '../client.ts';
@@ -19,6 +20,7 @@ export class KafkaJsClient implements KafkaClient {
   readonly #config: KafkaConfig;
   readonly #sender: KafkaJsSender;
   #admin: Promise<Admin> | undefined;
+  #isClosed = false;
 
   constructor(options: ClientOptions, logger: Logger) {
     applyPatches();
@@ -95,6 +97,7 @@ export class KafkaJsClient implements KafkaClient {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     const admin = this.#admin;
     this.#admin = undefined;
     const closeAdmin = admin?.then(
@@ -112,6 +115,7 @@ export class KafkaJsClient implements KafkaClient {
 
   /** A failed call throws the admin's connections away: kafkajs keeps using some that are long gone. */
   async #withAdmin<T>(call: (admin: Admin) => Promise<T>): Promise<T> {
+    if (this.#isClosed) throw new MillraceError('BUS_UNAVAILABLE', 'The bus is closed');
     this.#admin ??= this.#connectAdmin();
     const admin = this.#admin;
     try {

@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import type { Compress, ProduceOptions } from './produce-request.ts';
 
 /**
  * The parts of kafkajs 2.2.4 that it does not export and that the patches touch: only what is used. The library has been frozen since 2023 and
@@ -85,12 +86,20 @@ export const rebalanceError = (message: string): KafkaJsError => {
   return new KafkaJSProtocolError({ message, type: 'REBALANCE_IN_PROGRESS', code: 27, retriable: false });
 };
 
-/** Puts `exports` in the place of a module's, for those that load it from now on. False where its user has loaded it already. */
-export function replaceModule(path: string, usedBy: string, exports: unknown): boolean {
-  const isUsed = require.cache[require.resolve(`kafkajs/src/${usedBy}`)] !== undefined;
+/** kafkajs's codec of a compression type, as registered. */
+export const compressWith: Compress = (compression, records) =>
+  load<{ lookupCodec(type: number): { compress(records: { buffer: Buffer }): Promise<Buffer> } }>('protocol/message/compression')
+    .lookupCodec(compression)
+    .compress(records);
+
+/** kafkajs loads the module of a request's version with every request, so that this takes effect at once. */
+export function replaceProduceRequest(version: number, make: (options: ProduceOptions) => unknown): void {
+  replaceModule(`protocol/requests/produce/v${version}/request`, make);
+}
+
+/** Puts `exports` in the place of a module's, for those that load it from now on. */
+export function replaceModule(path: string, exports: unknown): void {
   load(path);
   const module = require.cache[require.resolve(`kafkajs/src/${path}`)];
-  if (module === undefined) return false;
-  module.exports = exports;
-  return !isUsed;
+  if (module !== undefined) module.exports = exports;
 }

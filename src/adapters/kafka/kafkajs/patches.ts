@@ -2,6 +2,7 @@ import { crc32c } from '@node-rs/crc32';
 import { MillraceError } from '../../../core/errors.ts';
 import {
   brokerClass,
+  compressWith,
   type ConsumerGroup,
   consumerGroupClass,
   installedVersion,
@@ -14,8 +15,10 @@ import {
   type ResponseModule,
   rebalanceError,
   replaceModule,
+  replaceProduceRequest,
   requestQueueClass,
 } from './internals.ts';
+import { produceRequest } from './produce-request.ts';
 
 /**
  * What kafkajs 2.2.4 needs before it can carry millrace. Each patch says why. Patches that change what a caller sees apply only to the
@@ -70,6 +73,7 @@ export function applyPatches(): void {
   applied = true;
   stopIdleTimers();
   replaceChecksum();
+  replaceProduceRequests();
   keepResponses();
   tolerateBadTopics();
   openGroups();
@@ -89,7 +93,14 @@ function stopIdleTimers(): void {
 
 /** The checksum of record batches is computed in JavaScript, at 380 MB/s: an eighth of the CPU of a relay of 32 KB records. */
 function replaceChecksum(): void {
-  replaceModule('protocol/recordBatch/crc32C', 'protocol/recordBatch/v0', (bytes: Uint8Array) => crc32c(bytes));
+  replaceModule('protocol/recordBatch/crc32C', (bytes: Uint8Array) => crc32c(bytes));
+}
+
+/** See produce-request.ts: the same bytes for a third of the CPU. */
+function replaceProduceRequests(): void {
+  for (const version of PRODUCE_VERSIONS) {
+    replaceProduceRequest(version, (options) => produceRequest(options, version, compressWith));
+  }
 }
 
 /** kafkajs throws the first error of a response and forgets what the other partitions were told. */

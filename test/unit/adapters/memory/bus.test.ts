@@ -209,6 +209,35 @@ describe('memory bus, with faults', () => {
     expect(standby.calls).toEqual(['assigned 0']);
   });
 
+  it('counts the session of a client that was cut off from the start of the broker on, too', async () => {
+    const { world, bus } = await start(1);
+    const cutOff = world.connect();
+    const member = await world.subscribe(cutOff);
+    await world.clock.advanceBy(1);
+    cutOff.disconnect();
+    world.broker.stop();
+    await world.clock.advanceBy(10 * SESSION_TIMEOUT_MS);
+    world.broker.start();
+    await world.clock.advanceBy(SESSION_TIMEOUT_MS - 10);
+    cutOff.reconnect();
+    await world.produce(bus, 0, 'v');
+    await world.clock.advanceBy(SESSION_TIMEOUT_MS);
+    expect(member.calls).toEqual(['assigned 0']);
+    expect(member.values()).toEqual(['v']);
+  });
+
+  it('keeps records that were on their way when the broker went away for its return', async () => {
+    const { world, bus } = await start(1, { deliveryDelayMs: 5 });
+    const member = await world.subscribe(bus);
+    await world.produce(bus, 0, 'v');
+    world.broker.stop();
+    await world.clock.advanceBy(100);
+    expect(member.values()).toEqual([]);
+    world.broker.start();
+    await world.clock.advanceBy(0);
+    expect(member.values()).toEqual(['v']);
+  });
+
   it('leaves everything of a crashed client pending, and calls it no more', async () => {
     const { world, bus } = await start(1);
     const dying = world.connect();
@@ -228,6 +257,7 @@ describe('memory bus, with faults', () => {
     expect([before, ...after].some(({ settled }) => settled)).toBe(false);
     expect(await world.kept(bus)).toEqual(['v']);
     expect(member.calls).toEqual(['assigned 0']);
+    expect(member.subscription.assigned()).toEqual([]);
     expect(member.records).toEqual([]);
     expect(read).toEqual([]);
     await world.settle(dying.close());
@@ -254,6 +284,66 @@ describe('memory bus, with faults', () => {
     const next = await world.subscribe(bus);
     await world.clock.advanceBy(1);
     expect(next.calls).toEqual(['assigned 0']);
+  });
+});
+
+describe('memory bus, closing', () => {
+  it('waits for partitions that are being revoked already', async () => {
+    const { world, bus } = await start(2);
+    let drained = 0;
+    const first = await world.subscribe(
+      bus,
+      {},
+      {
+        onRevoked: async () => {
+          await new Promise<void>((resolve) => world.clock.after(500, resolve));
+          drained++;
+        },
+      },
+    );
+    await world.clock.advanceBy(1);
+    await world.subscribe(world.connect());
+    await world.clock.advanceBy(400);
+    const closing = watch(first.subscription.close());
+    await world.clock.advanceBy(200);
+    expect([drained, closing.settled]).toEqual([1, false]);
+    await world.clock.advanceBy(400);
+    expect([drained, closing.settled]).toEqual([2, true]);
+  });
+
+  it('takes no partitions any more', async () => {
+    const { world, bus } = await start(2);
+    const drain = (): Promise<void> => new Promise((resolve) => world.clock.after(500, resolve));
+    const [first, second] = [
+      await world.subscribe(bus, {}, { onRevoked: drain }),
+      await world.subscribe(bus),
+    ];
+    await world.clock.advanceBy(1_000);
+    const closing = first.subscription.close();
+    await world.settle(second.subscription.close());
+    await world.settle(closing);
+    await world.produce(bus, 0, 'a');
+    await world.produce(bus, 1, 'b');
+    await world.clock.advanceBy(1_000);
+    expect(first.calls).toEqual(['assigned 0,1']);
+    expect([...first.values(), ...second.values()]).toEqual([]);
+    const third = await world.subscribe(bus);
+    await world.clock.advanceBy(1);
+    expect(third.values().sort()).toEqual(['a', 'b']);
+  });
+
+  it('waits for records that their topic refuses, and stores them if it takes them in time', async () => {
+    const { world, bus } = await start(1);
+    const leaving = world.connect();
+    world.broker.refuse('t');
+    const produced = leaving.produce(record(0, 'v'));
+    const closing = watch(leaving.close());
+    await world.clock.advanceBy(DRAIN_TIMEOUT_MS - 10);
+    expect(closing.settled).toBe(false);
+    world.broker.accept('t');
+    await world.settle(produced);
+    expect(closing.settled).toBe(true);
+    expect(await world.kept(bus)).toEqual(['v']);
   });
 });
 

@@ -1,0 +1,69 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Command } from 'commander';
+import { z } from 'zod';
+import { packageRoot } from '../config/package-root.ts';
+import { configCommand } from './config.ts';
+import type { CliContext } from './context.ts';
+import { dlqCommand } from './dlq.ts';
+import { policyCommand } from './policy.ts';
+import { replayCommand } from './replay.ts';
+import { resultsCommand } from './results.ts';
+import { scoreCommand } from './score.ts';
+import { stackCommand } from './stack.ts';
+import { startCommand } from './start.ts';
+import { topicsCommand } from './topics.ts';
+import { upCommand } from './up.ts';
+
+const HELP = `
+First steps, with no Kafka at hand:
+  millrace start                                    the whole pipeline in this process, with live traffic
+  millrace score examples/requests/ranker.json      score one request
+
+With one:
+  eval "$(millrace stack up)"                       a real Kafka, schema registry and Redis on this machine
+  millrace topics apply && millrace up              every service as a process of its own
+  millrace replay --requests 5000                   traffic, and the books of it
+
+Settings come from the environment and from the file that MILLRACE_CONFIG names: millrace config show`;
+
+/** Every command, over what the context lets it reach. Throws CommanderError in place of ending the process. */
+export function program(context: CliContext): Command {
+  const root = new Command('millrace')
+    .description('Event-streaming pipeline for recommendation inference')
+    .version(packageVersion(), '-V, --version', 'print the version')
+    .option('--verbose', 'show stack traces of errors', false)
+    .addHelpText('after', HELP)
+    .showHelpAfterError('(--help tells more)')
+    .configureOutput({
+      writeOut: (text) => context.stdout.write(text),
+      writeErr: (text) => context.stderr.write(text),
+      outputError: (text, write) => write(`millrace: ${text.replace(/^error: /, '')}`),
+    })
+    .exitOverride()
+    .addCommand(startCommand(context))
+    .addCommand(scoreCommand(context))
+    .addCommand(stackCommand(context))
+    .addCommand(topicsCommand(context))
+    .addCommand(upCommand(context))
+    .addCommand(replayCommand(context))
+    .addCommand(resultsCommand(context))
+    .addCommand(dlqCommand(context))
+    .addCommand(policyCommand(context))
+    .addCommand(configCommand(context));
+  inheritSettings(root);
+  return root;
+}
+
+/** Commands that were made by themselves do not take over where to write and how to end. */
+function inheritSettings(parent: Command): void {
+  for (const command of parent.commands) {
+    command.copyInheritedSettings(parent);
+    inheritSettings(command);
+  }
+}
+
+function packageVersion(): string {
+  const text = readFileSync(join(packageRoot(), 'package.json'), 'utf8');
+  return z.looseObject({ version: z.string() }).parse(JSON.parse(text)).version;
+}

@@ -1,0 +1,147 @@
+import { Command } from 'commander';
+import { type Client, connect } from '../client/client.ts';
+import type { ReceivedResult } from '../client/result-stream.ts';
+import { loadSettings } from '../config/load-settings.ts';
+import type { Settings } from '../config/settings.ts';
+import { MillraceError } from '../core/errors.ts';
+import type { CliContext } from './context.ts';
+import { count, duration } from './flags.ts';
+import { wantsColor } from './screen.ts';
+import { milliseconds, outcomeText, servedBy, shownResult } from './shown-result.ts';
+import { waitingFor } from './waiting.ts';
+
+interface ResultsFlags {
+  group?: string;
+  fromBeginning: boolean;
+  max?: number;
+  timeout?: number;
+  json: boolean;
+}
+
+/** `millrace results`: what comes on scored-results, the first result per request only. */
+export function resultsCommand(context: CliContext): Command {
+  return new Command('results')
+    .description('Print results as they come, the first per request only')
+    .option(
+      '--group <name>',
+      'consumer group: it goes on where it stopped, and shares the results among its members',
+    )
+    .option(
+      '--from-beginning',
+      'start with the oldest result that is kept, where the group has read nothing yet',
+      false,
+    )
+    .option('--max <n>', 'end after so many', count)
+    .option('--timeout <time>', 'end when none came for so long', duration)
+    .option('--json', 'print one JSON object per line, with every score', false)
+    .addHelpText(
+      'after',
+      `
+Needs a running installation: MILLRACE_KAFKA_BROKERS and MILLRACE_REGISTRY_URL. Ends with Ctrl-C, unless told otherwise.
+
+Examples:
+  millrace results
+  millrace results --from-beginning --max 100 --timeout 10s
+  millrace results --group my-frontend --json | jq -r '[.requestId, .candidates[0].id] | @tsv'`,
+    )
+    .action((flags: ResultsFlags) => results(context, flags));
+}
+
+async function results(context: CliContext, flags: ResultsFlags): Promise<void> {
+  const { settings } = loadSettings(context.environment);
+  requireKafka(settings);
+  const client = await waitingFor(
+    context,
+    'connecting to the installation',
+    connect({ transport: context.transport(settings) }),
+  );
+  try {
+    await printResults(context, client, flags);
+  } finally {
+    await client.close();
+  }
+}
+
+function requireKafka(settings: Settings): void {
+  if (settings.kafka.brokers.length > 0) return;
+  throw new MillraceError(
+    'INVALID_CONFIG',
+    'there is no installation to read from: MILLRACE_KAFKA_BROKERS is not set',
+    {
+      advice: 'Set it, or run `millrace stack up` and use the environment that it prints',
+    },
+  );
+}
+
+async function printResults(context: CliContext, client: Client, flags: ResultsFlags): Promise<void> {
+  const color = wantsColor(context.stdout, context.environment);
+  const idle = new IdleTimeout(context, flags.timeout);
+  const stream = client.results({
+    ...(flags.group === undefined ? {} : { group: flags.group }),
+    startAt: flags.fromBeginning ? 'earliest' : 'latest',
+    signal: AbortSignal.any([idle.signal, context.interruption()]),
+    onUnreadable: ({ partition, offset, code, message }) =>
+      context.stderr.write(
+        `millrace: the result at ${partition}/${offset} cannot be read: ${code}, ${message}\n`,
+      ),
+  });
+  await waitingFor(context, 'joining the consumer group', stream.ready);
+  idle.restart();
+  let printed = 0;
+  for await (const received of stream) {
+    context.stdout.write(`${flags.json ? jsonLine(received) : textLine(received, color)}\n`);
+    printed += 1;
+    if (printed === flags.max) {
+      received.acknowledge();
+      break;
+    }
+    idle.restart();
+  }
+  idle.cancel();
+}
+
+/** Aborts when it was not restarted for so long. */
+class IdleTimeout {
+  readonly #context: CliContext;
+  readonly #afterMs: number | undefined;
+  readonly #stop = new AbortController();
+  cancel: () => void = () => undefined;
+
+  constructor(context: CliContext, afterMs: number | undefined) {
+    this.#context = context;
+    this.#afterMs = afterMs;
+  }
+
+  get signal(): AbortSignal {
+    return this.#stop.signal;
+  }
+
+  restart(): void {
+    this.cancel();
+    if (this.#afterMs !== undefined)
+      this.cancel = this.#context.clock.after(this.#afterMs, () => this.#stop.abort());
+  }
+}
+
+function jsonLine({ result, partition, offset }: ReceivedResult): string {
+  return JSON.stringify({ partition, offset, ...shownResult(result) });
+}
+
+function textLine({ result, partition, offset }: ReceivedResult, color: boolean): string {
+  const { outcome, requestId, candidatesScored, baselineCandidates, policy, target, timings, reason } =
+    result;
+  const shown = shownResult(result);
+  const best = shown.candidates[0];
+  return [
+    outcomeText(outcome, color, 'DEAD_LETTERED'.length),
+    requestId,
+    servedBy(result),
+    `${candidatesScored} of ${baselineCandidates}`,
+    ...(best === undefined ? [] : [`best ${best.id ?? `#${best.index}`} ${best.score.toFixed(4)}`]),
+    ...(policy === null ? [] : [`leaf ${policy.leaf}`]),
+    ...(target === null ? [] : [`pool ${target.pool}`]),
+    ...(reason === null ? [] : [`${reason.code}: ${reason.message}`]),
+    milliseconds(timings.totalMs),
+    `${partition}/${offset}`,
+  ].join('  ');
+}

@@ -1,0 +1,28 @@
+import { CommanderError } from 'commander';
+import { type CliContext, processContext } from './context.ts';
+import { failWith } from './fail.ts';
+import { program } from './program.ts';
+
+/** Runs one command. Errors are told in words, with a stack trace only where asked for; the exit code is in the context. */
+export async function runCommand(args: readonly string[], context: CliContext): Promise<void> {
+  const command = program(context);
+  try {
+    await command.parseAsync(args, { from: 'user' });
+  } catch (error) {
+    // Commander has told its own errors already; help and version end with one of exit code 0.
+    if (error instanceof CommanderError) context.exitCode = error.exitCode === 0 ? 0 : 2;
+    else failWith(context, error, command.opts<{ verbose: boolean }>().verbose);
+  }
+}
+
+/** Runs one command as this process. */
+export async function runCli(args: readonly string[]): Promise<void> {
+  // `millrace results | head` closes the pipe: that is no fault.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    process.exit(0);
+  });
+  const context = processContext();
+  await runCommand(args, context);
+  process.exitCode = context.exitCode;
+}

@@ -1,0 +1,105 @@
+import { styleText } from 'node:util';
+import { z } from 'zod';
+import { formatExplanation } from '../core/policy/explain.ts';
+import { milliseconds, outcomeText, type ShownResult, servedBy } from './shown-result.ts';
+import { tableLines } from './table.ts';
+
+export interface ScoreLinesOptions {
+  top: number;
+  color: boolean;
+  transport: 'embedded' | 'kafka';
+}
+
+/** A result for a terminal: outcome, best candidates, where it was scored and why there, where the time went. */
+export function scoreLines(shown: ShownResult, options: ScoreLinesOptions): string[] {
+  const dim = (text: string): string =>
+    options.color ? styleText('dim', text, { validateStream: false }) : text;
+  return [
+    headline(shown, options),
+    ...(shown.reason === null ? [] : [`  ${shown.reason.code}: ${shown.reason.message}`]),
+    ...candidateLines(shown, options.top, dim),
+    ...routeLines(shown),
+    timingLine(shown),
+    ...traceLines(shown.trace),
+  ];
+}
+
+function headline(shown: ShownResult, { color, transport }: ScoreLinesOptions): string {
+  const scored = `${shown.candidatesScored} candidates scored, ${shown.baselineCandidates} asked for`;
+  const late = shown.late ? ', late' : '';
+  return `${outcomeText(shown.outcome, color)}${late}  ${shown.requestId}  ${servedBy(shown)}  ${scored}  (${transport})`;
+}
+
+function candidateLines(shown: ShownResult, top: number, dim: (text: string) => string): string[] {
+  if (shown.candidates.length === 0) return [];
+  const best = shown.candidates.slice(0, top);
+  const isTitled = best.some(({ syntheticTitle }) => syntheticTitle !== undefined);
+  const rows = best.map(({ rank, id, index, score, syntheticTitle }) => [
+    String(rank),
+    id ?? `#${index}`,
+    score.toFixed(5),
+    ...(isTitled ? [syntheticTitle ?? ''] : []),
+  ]);
+  const headers = ['rank', 'id', 'score', ...(isTitled ? ['title (synthetic catalogue)'] : [])];
+  const [header = '', ...lines] = tableLines(headers, rows);
+  const more = shown.candidates.length - best.length;
+  return [
+    dim(`  ${header}`),
+    ...lines.map((line) => `  ${line}`),
+    ...(more > 0 ? [dim(`  and ${more} more (--top)`)] : []),
+  ];
+}
+
+function routeLines({ policy, target, fallback }: ShownResult): string[] {
+  return [
+    ...(policy === null
+      ? []
+      : [`leaf    ${policy.leaf}  (policy ${policy.name}@${policy.version}, epoch ${policy.epoch})`]),
+    ...(target === null
+      ? []
+      : [
+          `target  ${target.accelerator}, kernel ${target.kernel}, memory ${target.memory}; pool ${target.pool}, worker ${target.worker}${target.simulated ? ' (service times simulated)' : ''}`,
+        ]),
+    ...(fallback === null ? [] : [`        not the first choice: ${fallback}`]),
+  ];
+}
+
+function timingLine({ timings }: ShownResult): string {
+  const parts = [
+    ['in topics', timings.inTopicMs],
+    ['extract', timings.extractMs],
+    ['route', timings.routeMs],
+    ['queue', timings.queueMs],
+    ['compute', timings.computeMs],
+  ] as const;
+  const told = parts.map(([name, ms]) => `${name} ${milliseconds(ms)}`).join(', ');
+  return `time    ${milliseconds(timings.totalMs)} of ${milliseconds(timings.budgetMs)}: ${told}`;
+}
+
+const TRACE = z.looseObject({
+  path: z.object({
+    leaf: z.string(),
+    steps: z.array(
+      z.object({
+        node: z.string(),
+        when: z.string().nullable(),
+        outcome: z.enum(['true', 'false', 'unknown']),
+        read: z.record(z.string(), z.union([z.number(), z.boolean(), z.string(), z.null()])),
+      }),
+    ),
+  }),
+});
+
+/** The policy's steps, then what else the router wrote, as it is: it may come from a newer one. */
+function traceLines(trace: unknown): string[] {
+  if (trace === null) return [];
+  const parsed = TRACE.safeParse(trace);
+  if (!parsed.success) return ['trace', ...indented(JSON.stringify(trace, null, 2).split('\n'))];
+  const { path, policy: _, ...rest } = parsed.data;
+  const others = Object.entries(rest).map(([name, value]) => `${name} ${JSON.stringify(value)}`);
+  return ['trace', ...indented([...formatExplanation(path), ...others])];
+}
+
+function indented(lines: readonly string[]): string[] {
+  return lines.map((line) => `  ${line}`);
+}
