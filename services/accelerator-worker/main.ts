@@ -1,7 +1,7 @@
 import { createBackend, loadModels, openModels } from '../../src/wiring/backends.ts';
 import { poolOf, readFleet } from '../../src/wiring/policy-files.ts';
-import { runService } from '../../src/wiring/run-service.ts';
 import { startAcceleratorWorker } from '../../src/wiring/stages.ts';
+import { runService } from '../run-service.ts';
 
 await runService('accelerator-worker', async (settings, runtime) => {
   const fleet = readFleet(settings);

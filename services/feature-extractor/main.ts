@@ -1,6 +1,6 @@
 import { openModels } from '../../src/wiring/backends.ts';
-import { runService } from '../../src/wiring/run-service.ts';
 import { startFeatureExtractor } from '../../src/wiring/stages.ts';
+import { runService } from '../run-service.ts';
 
 await runService('feature-extractor', async (settings, runtime) => [
   await startFeatureExtractor(settings, runtime, await openModels(settings, runtime.telemetry)),

@@ -5,7 +5,12 @@ import { partitionForKey } from '../core/request/partition.ts';
 import type { MessageBus } from '../ports/message-bus.ts';
 import { plannedTopics } from '../wiring/apply-topics.ts';
 import type { CliContext } from './context.ts';
-import { deadLetterTopics, type FoundDeadLetter, readDeadLetters } from './dead-letters.ts';
+import {
+  DEAD_LETTER_SUFFIX,
+  deadLetterTopics,
+  type FoundDeadLetter,
+  readDeadLetters,
+} from './dead-letters.ts';
 import { waitingFor } from './waiting.ts';
 
 export interface ReplayFlags {
@@ -75,7 +80,8 @@ async function choose(bus: MessageBus, topics: readonly string[], { id }: Replay
   await readDeadLetters(bus, topics, (found) => {
     if (id !== undefined && found.id !== id) return;
     const { letter } = found;
-    if (letter === undefined) chosen.unknown += 1;
+    // Its header alone does not decide where bytes are produced: a letter that names another topic is not millrace's.
+    if (letter === undefined || `${letter.topic}${DEAD_LETTER_SUFFIX}` !== found.topic) chosen.unknown += 1;
     else if (letter.payload === 'hash') chosen.hashed += 1;
     else {
       chosen.places.add(placeOf(found));
@@ -94,7 +100,9 @@ function planLines({ bySource, hashed, unknown }: Chosen): string[] {
     ...(bySource.size === 0 ? ['no dead letter to replay'] : []),
     ...[...bySource].map(([topic, many]) => `${many} to replay on ${topic}`),
     ...(hashed > 0 ? [`${hashed} carry only a hash of their bytes, and cannot be replayed`] : []),
-    ...(unknown > 0 ? [`${unknown} do not say what they were, and are left alone`] : []),
+    ...(unknown > 0
+      ? [`${unknown} do not say what they were, or name another topic, and are left alone`]
+      : []),
   ];
 }
 
@@ -104,10 +112,17 @@ async function produceAgain(
   places: ReadonlySet<string>,
 ): Promise<void> {
   const producing: Promise<void>[] = [];
+  const failures: unknown[] = [];
   await readDeadLetters(bus, topics, (found) => {
-    if (found.letter !== undefined && places.has(placeOf(found))) producing.push(produce(bus, found.letter));
+    if (found.letter === undefined || !places.has(placeOf(found))) return;
+    producing.push(produce(bus, found.letter).catch((error: unknown) => void failures.push(error)));
   });
   await Promise.all(producing);
+  if (failures.length > 0)
+    throw new MillraceError('BUS_UNAVAILABLE', `${failures.length} of ${places.size} could not be replayed`, {
+      value: String(failures[0]),
+      cause: failures[0],
+    });
 }
 
 /** On the partition that it came from, while there is one: a partition of a dispatch topic is a worker's slot. */

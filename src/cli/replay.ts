@@ -1,35 +1,38 @@
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
-import { prometheusTelemetry } from '../adapters/prometheus/telemetry.ts';
+import type { Connection } from '../client/connection.ts';
 import { loadSettings } from '../config/load-settings.ts';
 import { packaged } from '../config/package-root.ts';
 import { seededRandom } from '../core/random/seeded-random.ts';
 import { readCatalogue } from '../traffic/catalogue.ts';
-import { drive } from '../traffic/drive.ts';
+import { type Driven, drive } from '../traffic/drive.ts';
 import { openOutsideLedger } from '../traffic/outside-ledger.ts';
 import { createRequestMaker } from '../traffic/request-maker.ts';
 import { openSender } from '../traffic/send-requests.ts';
 import {
   DEFAULT_TRACE_MAPPING,
   parseTraceInferenceCsv,
+  type TraceRow,
   traceArrivals,
 } from '../traffic/trace-inference-csv.ts';
-import { kafkaTransport } from '../wiring/runtime.ts';
-import { parseDuration } from './duration.ts';
+import type { CliContext } from './context.ts';
+import { count, duration, positiveNumber, seed } from './flags.ts';
 import { Progress } from './progress.ts';
+import { readUserFile } from './read-file.ts';
+import { requireKafka } from './require-kafka.ts';
+import { waitingFor } from './waiting.ts';
 
 interface ReplayFlags {
   rate: number;
   requests: number;
   seed: number;
-  deadline?: string;
+  deadline?: number;
   tokensPerCandidate: number;
-  drain: string;
+  drain: number;
   json: boolean;
 }
 
-export function replayCommand(): Command {
+export function replayCommand(context: CliContext): Command {
   return new Command('replay')
     .description(
       'Replay a trace of inference requests against a running pipeline, and keep the books as an outside consumer',
@@ -38,67 +41,68 @@ export function replayCommand(): Command {
       '[trace]',
       'CSV of time stamp, context tokens, generated tokens (default: the packaged Azure sample)',
     )
-    .option('--rate <requests>', 'mean rate in requests per second; the trace’s bursts are kept', Number, 100)
-    .option('--requests <n>', 'how many requests; the trace is looped', Number, 1_000)
-    .option('--seed <n>', 'seed of users and candidates', Number, 1)
-    .option('--deadline <time>', 'deadline of each request (default: the SLA of the model family)')
+    .option(
+      '--rate <requests>',
+      'mean rate in requests per second; the trace’s bursts are kept',
+      positiveNumber,
+      100,
+    )
+    .option('--requests <n>', 'how many requests; the trace is looped', count, 1_000)
+    .option('--seed <n>', 'seed of users and candidates', seed, 1)
+    .option('--deadline <time>', 'deadline of each request (default: the SLA of the model family)', duration)
     .option(
       '--tokens-per-candidate <n>',
       'context tokens that become one candidate',
-      Number,
+      positiveNumber,
       DEFAULT_TRACE_MAPPING.tokensPerCandidate,
     )
-    .option('--drain <time>', 'how long to wait for results after the last request', '60s')
+    .option('--drain <time>', 'how long to wait for results after the last request', duration, 60_000)
     .option('--json', 'print the ledger as JSON, and nothing else', false)
     .addHelpText(
       'after',
-      '\nExample:\n  millrace replay --requests 5000 --rate 200\n\nThe ledger counts what every reader of scored-results would see; exit code 0 when it balances and nothing is left in flight.',
+      `
+Needs a running installation (MILLRACE_KAFKA_BROKERS, MILLRACE_REGISTRY_URL). The ledger counts what every reader of
+scored-results would see; exit code 0 when it balances and nothing is left in flight.
+
+Example:
+  millrace replay --requests 5000 --rate 200`,
     )
     .action(async (trace: string | undefined, flags: ReplayFlags) => {
-      process.exitCode = await replay(
-        trace ?? packaged('', 'examples', 'traces', 'azure-llm-inference-code.csv'),
-        flags,
-      );
+      const file = trace ?? packaged('', 'examples', 'traces', 'azure-llm-inference-code.csv');
+      context.exitCode = await replay(context, file, flags);
     });
 }
 
-async function replay(trace: string, flags: ReplayFlags): Promise<number> {
-  const { settings } = loadSettings(process.env);
-  const telemetry = prometheusTelemetry({ service: 'replay', level: 'warn', destination: process.stderr });
-  const rows = parseTraceInferenceCsv(readFileSync(trace, 'utf8'));
-  const random = seededRandom(flags.seed);
-  const connection = await kafkaTransport(settings, telemetry).open();
+async function replay(context: CliContext, trace: string, flags: ReplayFlags): Promise<number> {
+  const { settings } = loadSettings(context.environment);
+  requireKafka(settings);
+  const rows = parseTraceInferenceCsv(readUserFile(trace).toString('utf8'));
+  const opening = context.transport(settings).open();
+  const connection = await waitingFor(context, 'connecting to the installation', opening);
+  try {
+    return await replayOver(context, connection, rows, flags);
+  } finally {
+    await connection.close();
+  }
+}
+
+async function replayOver(
+  context: CliContext,
+  connection: Connection,
+  rows: readonly TraceRow[],
+  flags: ReplayFlags,
+): Promise<number> {
   const ledger = await openOutsideLedger(connection);
   const progress = new Progress(
-    process.stderr,
+    context.stderr,
     flags.json ? 0 : flags.requests,
     connection.clock,
     () => ledger.summary().ingress,
   );
-  const stop = new AbortController();
-  process.once('SIGINT', () => stop.abort());
-  const driven = await drive({
-    arrivals: traceArrivals(rows, flags.rate, {
-      ...DEFAULT_TRACE_MAPPING,
-      tokensPerCandidate: flags.tokensPerCandidate,
-    }),
-    maker: createRequestMaker(
-      readCatalogue(packaged('', 'models', 'catalogue')),
-      random.stream('requests'),
-      flags.deadline === undefined ? {} : { deadlineMs: parseDuration(flags.deadline) },
-    ),
-    clock: connection.clock,
-    idPrefix: `replay-${randomUUID().slice(0, 8)}-`,
-    send: await openSender(connection),
-    requestsMax: flags.requests,
-    durationMs: Number.POSITIVE_INFINITY,
-    signal: stop.signal,
-  });
-  const drained = await ledger.drained(parseDuration(flags.drain));
-  progress.end();
+  const driven = await driveTrace(context, connection, rows, flags).finally(() => progress.end());
+  const drained = await waitingFor(context, 'waiting for the last results', ledger.drained(flags.drain));
   const summary = ledger.summary();
   await ledger.close();
-  await connection.close();
   const report = {
     ...summary,
     sent: driven.sent,
@@ -107,6 +111,30 @@ async function replay(trace: string, flags: ReplayFlags): Promise<number> {
     seed: flags.seed,
     ratePerSecond: flags.rate,
   };
-  process.stdout.write(flags.json ? `${JSON.stringify(report)}\n` : `${JSON.stringify(report, null, 2)}\n`);
+  context.stdout.write(`${JSON.stringify(report, null, flags.json ? 0 : 2)}\n`);
   return drained && summary.balanced ? 0 : 1;
+}
+
+async function driveTrace(
+  context: CliContext,
+  connection: Connection,
+  rows: readonly TraceRow[],
+  flags: ReplayFlags,
+): Promise<Driven> {
+  const random = seededRandom(flags.seed);
+  const { tokensPerCandidate } = flags;
+  return drive({
+    arrivals: traceArrivals(rows, flags.rate, { ...DEFAULT_TRACE_MAPPING, tokensPerCandidate }),
+    maker: createRequestMaker(
+      readCatalogue(packaged('', 'models', 'catalogue')),
+      random.stream('requests'),
+      flags.deadline === undefined ? {} : { deadlineMs: flags.deadline },
+    ),
+    clock: connection.clock,
+    idPrefix: `replay-${randomUUID().slice(0, 8)}-`,
+    send: await openSender(connection),
+    requestsMax: flags.requests,
+    durationMs: Number.POSITIVE_INFINITY,
+    signal: context.interruption(),
+  });
 }

@@ -2,10 +2,9 @@ import { Command } from 'commander';
 import { type Client, connect } from '../client/client.ts';
 import type { ReceivedResult } from '../client/result-stream.ts';
 import { loadSettings } from '../config/load-settings.ts';
-import type { Settings } from '../config/settings.ts';
-import { MillraceError } from '../core/errors.ts';
 import type { CliContext } from './context.ts';
 import { count, duration } from './flags.ts';
+import { requireKafka } from './require-kafka.ts';
 import { wantsColor } from './screen.ts';
 import { milliseconds, outcomeText, servedBy, shownResult } from './shown-result.ts';
 import { waitingFor } from './waiting.ts';
@@ -60,17 +59,6 @@ async function results(context: CliContext, flags: ResultsFlags): Promise<void> 
   } finally {
     await client.close();
   }
-}
-
-function requireKafka(settings: Settings): void {
-  if (settings.kafka.brokers.length > 0) return;
-  throw new MillraceError(
-    'INVALID_CONFIG',
-    'there is no installation to read from: MILLRACE_KAFKA_BROKERS is not set',
-    {
-      advice: 'Set it, or run `millrace stack up` and use the environment that it prints',
-    },
-  );
 }
 
 async function printResults(context: CliContext, client: Client, flags: ResultsFlags): Promise<void> {

@@ -1,27 +1,27 @@
-import { readFileSync } from 'node:fs';
 import { prometheusTelemetry } from '../adapters/prometheus/telemetry.ts';
 import { packaged } from '../config/package-root.ts';
 import type { Settings } from '../config/settings.ts';
 import { MillraceError } from '../core/errors.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { RandomSource } from '../ports/random.ts';
 import { type Arrival, generatedArrivals } from '../traffic/arrivals.ts';
-import { readCatalogue } from '../traffic/catalogue.ts';
-import { drive } from '../traffic/drive.ts';
+import { type Catalogue, readCatalogue } from '../traffic/catalogue.ts';
+import { type Driven, drive } from '../traffic/drive.ts';
 import { openOutsideLedger } from '../traffic/outside-ledger.ts';
 import { createRequestMaker } from '../traffic/request-maker.ts';
 import { openSender } from '../traffic/send-requests.ts';
 import { parseTraceInferenceCsv, traceArrivals } from '../traffic/trace-inference-csv.ts';
-import { startEmbedded } from '../wiring/embedded.ts';
-import { serveHealth } from '../wiring/health-server.ts';
+import { type EmbeddedPipeline, startEmbedded } from '../wiring/embedded.ts';
+import { type HealthServer, serveHealth } from '../wiring/health-server.ts';
 import { whenReady } from '../wiring/ready.ts';
+import type { CliContext } from './context.ts';
 import { type LiveState, renderLiveTable } from './live-table.ts';
 import { PipelineObserver } from './pipeline-observer.ts';
+import { readUserFile } from './read-file.ts';
 import { RecentResults } from './recent-results.ts';
 import { Screen, wantsColor } from './screen.ts';
+import { waitingFor } from './waiting.ts';
 
 export interface EmbeddedRun {
-  clock: Clock;
   random: RandomSource;
   ratePerSecond: number;
   durationMs: number;
@@ -32,48 +32,76 @@ export interface EmbeddedRun {
 
 const DRAW_MS = 500;
 const DRAIN_MS = 10_000;
-const READY_MS = 10_000;
+const READY_MS = 60_000;
 
 /** Starts the embedded pipeline, drives traffic through it, shows it, drains it. Answers the exit code: 0 when the ledger balances. */
-export async function runEmbedded(settings: Settings, run: EmbeddedRun): Promise<number> {
+export async function runEmbedded(
+  context: CliContext,
+  settings: Settings,
+  run: EmbeddedRun,
+): Promise<number> {
+  const { clock } = context;
   const telemetry = prometheusTelemetry({
     service: 'embedded',
     level: settings.logLevel === 'info' ? 'warn' : settings.logLevel,
     destination: process.stderr,
   });
-  const { clock } = run;
-  const startedMs = clock.monotonicMs();
   const catalogue = readCatalogue(packaged('', 'models', 'catalogue'));
-  const pipeline = await startEmbedded(settings, { telemetry, random: run.random, clock });
-  const reason = await whenReady(pipeline.stages, clock, READY_MS);
+  const arrivals = arrivalsOf(run);
+  const startedMs = clock.monotonicMs();
+  const starting = startEmbedded(settings, { telemetry, random: run.random, clock });
+  const pipeline = await waitingFor(context, 'starting the pipeline', starting);
+  try {
+    await waitingFor(context, 'waiting for every stage', allReady(pipeline));
+    const health = await serveHealth(settings.http, telemetry, () => pipeline.stages);
+    try {
+      return await driveAndShow(context, run, { pipeline, health, catalogue, arrivals, startedMs });
+    } finally {
+      await health.close();
+    }
+  } finally {
+    await pipeline.close();
+  }
+}
+
+async function allReady(pipeline: EmbeddedPipeline): Promise<void> {
+  const reason = await whenReady(pipeline.stages, pipeline.clock, READY_MS);
   if (reason !== undefined)
     throw new MillraceError('STACK_UNAVAILABLE', `the pipeline did not get ready: ${reason}`);
-  const health = await serveHealth(settings.http, telemetry, () => pipeline.stages);
+}
+
+interface Running {
+  pipeline: EmbeddedPipeline;
+  health: HealthServer;
+  catalogue: Catalogue;
+  arrivals: Iterator<Arrival>;
+  startedMs: number;
+}
+
+async function driveAndShow(context: CliContext, run: EmbeddedRun, running: Running): Promise<number> {
+  const { clock, stdout } = context;
+  const { pipeline, catalogue } = running;
   const connection = await pipeline.connect();
   const recent = new RecentResults(catalogue, clock);
   const ledger = await openOutsideLedger(connection, { onResult: (result) => recent.take(result) });
   const observer = await PipelineObserver.open(connection);
-  const screen = new Screen(process.stdout);
-  const color = wantsColor(process.stdout, process.env);
+  const screen = new Screen(stdout);
+  const color = wantsColor(stdout, context.environment);
   const state = (): LiveState => ({
-    elapsedMs: clock.monotonicMs() - startedMs,
+    elapsedMs: clock.monotonicMs() - running.startedMs,
     ledger: ledger.summary(),
     ratePerSecond: recent.ratePerSecond(),
     view: observer.view(),
     policy: pipeline.policyName,
     sample: recent.sample(),
-    url: health.url,
+    url: running.health.url,
   });
-  const stopDrawing =
-    run.json || !screen.live
-      ? () => undefined
-      : clock.every(DRAW_MS, () => screen.draw(renderLiveTable(state(), color)));
-  const stop = new AbortController();
-  const onSignal = (): void => stop.abort();
-  process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
-
+  const isLive = screen.live && !run.json;
+  const stopDrawing = isLive
+    ? clock.every(DRAW_MS, () => screen.draw(renderLiveTable(state(), color)))
+    : () => undefined;
   const driven = await drive({
-    arrivals: arrivalsOf(run),
+    arrivals: running.arrivals,
     maker: createRequestMaker(
       catalogue,
       run.random.stream('requests'),
@@ -84,40 +112,38 @@ export async function runEmbedded(settings: Settings, run: EmbeddedRun): Promise
     send: await openSender(connection),
     requestsMax: Number.POSITIVE_INFINITY,
     durationMs: run.durationMs,
-    signal: stop.signal,
+    signal: context.interruption(),
   });
   const drained = await ledger.drained(DRAIN_MS);
   stopDrawing();
   const summary = ledger.summary();
-  if (!run.json) print(screen, renderLiveTable(state(), color));
+  if (isLive) screen.draw(renderLiveTable(state(), color));
+  else if (!run.json) stdout.write(`${renderLiveTable(state(), color).join('\n')}\n`);
   await observer.close();
   await ledger.close();
   await connection.close();
-  await pipeline.close();
-  await health.close();
-  const { ratePerSecond } = run;
   const report = {
     ...summary,
-    seed: run.random.seed,
-    ratePerSecond,
-    sent: driven.sent,
-    refused: driven.refused,
-    behindMsMax: Math.round(driven.behindMsMax),
-    elapsedMs: Math.round(clock.monotonicMs() - startedMs),
+    ...reportOf(run, driven),
+    elapsedMs: Math.round(clock.monotonicMs() - running.startedMs),
   };
-  if (run.json) process.stdout.write(`${JSON.stringify(report)}\n`);
-  else process.stdout.write(`\nledger ${JSON.stringify(report)}\n`);
+  stdout.write(run.json ? `${JSON.stringify(report)}\n` : `\nledger ${JSON.stringify(report)}\n`);
   return drained && summary.balanced ? 0 : 1;
 }
 
-function print(screen: Screen, lines: readonly string[]): void {
-  if (screen.live) screen.draw(lines);
-  else process.stdout.write(`${lines.join('\n')}\n`);
+function reportOf(run: EmbeddedRun, driven: Driven): object {
+  return {
+    seed: run.random.seed,
+    ratePerSecond: run.ratePerSecond,
+    sent: driven.sent,
+    refused: driven.refused,
+    behindMsMax: Math.round(driven.behindMsMax),
+  };
 }
 
 function arrivalsOf(run: EmbeddedRun): Iterator<Arrival> {
   if (run.trace !== undefined)
-    return traceArrivals(parseTraceInferenceCsv(readFileSync(run.trace, 'utf8')), run.ratePerSecond);
+    return traceArrivals(parseTraceInferenceCsv(readUserFile(run.trace).toString('utf8')), run.ratePerSecond);
   return generatedArrivals(
     {
       ratePerSecond: run.ratePerSecond,

@@ -40,7 +40,10 @@ export async function startServiceProcess(options: ServiceProcessOptions): Promi
   const ended = new Promise<number | string>((resolve) =>
     child.once('exit', (code, signal) => resolve(code ?? signal ?? 'unknown')),
   );
-  const url = await readyLine(child, log, options.name, ended);
+  const url = await readyLine(child, log, options.name, ended).catch((error: unknown) => {
+    child.kill('SIGKILL');
+    throw error;
+  });
   return { name: options.name, pid: child.pid ?? -1, url, ended, kill: (signal) => void child.kill(signal) };
 }
 

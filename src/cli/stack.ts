@@ -11,10 +11,11 @@ import { composeFilePath, findStack } from '../local-stack/find-stack.ts';
 import { probeStack, type ServiceAnswer } from '../local-stack/probe-stack.ts';
 import { commandLineOf, endProcess } from '../local-stack/process-identity.ts';
 import type { Stack } from '../local-stack/stack.ts';
+import type { CliContext } from './context.ts';
 import { readStackState, removeStackState, type StackState, writeStackState } from './stack-state.ts';
 
 /** `millrace stack up|down|status`: Kafka, a schema registry and Redis on loopback that outlive the command. */
-export function stackCommand(): Command {
+export function stackCommand(context: CliContext): Command {
   const stack = new Command('stack').description('Kafka, a schema registry and Redis on this machine');
   const json = ['--json', 'print one JSON object instead of text'] as const;
   stack
@@ -22,29 +23,47 @@ export function stackCommand(): Command {
     .description('start them unless they are up, and print the environment to use them')
     .addOption(new Option('--brokers <count>', 'Kafka brokers').choices(['1', '3']).default('1'))
     .option(...json)
-    .addHelpText('after', '\nFor a shell: eval "$(millrace stack up)"')
+    .addHelpText(
+      'after',
+      `
+Takes what the environment names, else Docker, else Java and Maven. Data lies in a temporary folder until \`down\`.
+
+Examples:
+  eval "$(millrace stack up)"
+  millrace stack up --json | jq .environment`,
+    )
     .action((options: { brokers: '1' | '3'; json?: true }) =>
       locked(async (file) => {
         const state = await up(file, options.brokers === '3' ? 3 : 1);
-        console.log(options.json ? JSON.stringify(state) : exportLines(state.environment));
+        context.stdout.write(`${options.json ? JSON.stringify(state) : exportLines(state.environment)}\n`);
       }),
     );
   stack
     .command('down')
     .description('end what `up` started, and remove its data')
-    .action(() => locked(async (file) => console.log((await down(file)) ? 'ended' : 'no stack is up')));
+    .option(...json)
+    .addHelpText('after', '\nExample:\n  millrace stack down')
+    .action((options: { json?: true }) =>
+      locked(async (file) => {
+        const ended = await down(file);
+        const text = ended ? 'ended' : 'no stack is up';
+        context.stdout.write(`${options.json ? JSON.stringify({ ended }) : text}\n`);
+      }),
+    );
   stack
     .command('status')
     .description('say which services answer; exit code 1 unless all do')
     .option(...json)
+    .addHelpText('after', '\nExample:\n  millrace stack status --json')
     .action(async (options: { json?: true }) => {
       const state = await readStackState(stateFile());
       const answers = state === undefined ? [] : await probeStack(state.environment);
       const isUp = allAnswer(answers);
-      console.log(
-        options.json ? JSON.stringify({ up: isUp, services: answers, ...state }) : statusLines(answers),
-      );
-      if (!isUp) process.exitCode = 1;
+      const text = options.json
+        ? JSON.stringify({ up: isUp, services: answers, ...state })
+        : statusLines(answers);
+      context.stdout.write(`${text}\n`);
+      if (!isUp) context.exitCode = 1;
     });
   return stack;
 }

@@ -1,12 +1,15 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { silentTelemetry } from '../adapters/memory/telemetry.ts';
 import { loadSettings } from '../config/load-settings.ts';
+import type { Settings } from '../config/settings.ts';
+import { MillraceError } from '../core/errors.ts';
 import { applyTopics } from '../wiring/apply-topics.ts';
 import { fleetPools, readFleet } from '../wiring/policy-files.ts';
-import { openBus } from '../wiring/runtime.ts';
+import type { CliContext } from './context.ts';
+import { count } from './flags.ts';
 import { type ServiceName, type ServiceProcess, startServiceProcess } from './service-processes.ts';
+import { waitingFor } from './waiting.ts';
 
 interface UpFlags {
   workers: number;
@@ -21,33 +24,70 @@ interface Planned {
   environment: Record<string, string>;
 }
 
-export function upCommand(): Command {
+export function upCommand(context: CliContext): Command {
   return new Command('up')
     .description(
       'Run every service as a process of its own, against the Kafka, registry and Redis that the environment names',
     )
-    .option('--extractors <n>', 'feature extractors', Number, 1)
-    .option('--routers <n>', 'request routers', Number, 1)
-    .option('--workers <n>', 'workers per pool; they share the pool’s slots', Number, 1)
+    .option('--extractors <n>', 'feature extractors', count, 1)
+    .option('--routers <n>', 'request routers', count, 1)
+    .option('--workers <n>', 'workers per pool; they share the pool’s slots', count, 1)
     .option('--json', 'one JSON line per process', false)
-    .addHelpText('after', '\nExample:\n  eval "$(millrace stack up)" && millrace up')
-    .action(async (flags: UpFlags) => {
-      const { settings } = loadSettings(process.env);
-      const bus = await openBus(settings, 'millrace-up', silentTelemetry());
-      await applyTopics(settings, bus);
-      await bus.close();
-      const logFolder = join(tmpdir(), `millrace-up-${process.pid}`);
-      const processes = await Promise.all(
-        planned(settings, flags).map((plan) => startServiceProcess({ ...plan, logFolder })),
-      );
-      for (const running of processes) report(running, flags.json, logFolder);
-      await endTogether(processes);
-    });
+    .addHelpText(
+      'after',
+      `
+Creates the topics that are missing first. Ends with Ctrl-C: every service drains, commits and leaves.
+
+Examples:
+  eval "$(millrace stack up)" && millrace up
+  millrace up --workers 2 --routers 2`,
+    )
+    .action((flags: UpFlags) => up(context, flags));
 }
 
-function planned(settings: ReturnType<typeof loadSettings>['settings'], flags: UpFlags): Planned[] {
-  const numbered = (service: ServiceName, count: number): Planned[] =>
-    [...Array(count).keys()].map((n) => ({ service, name: `${service}-${n + 1}`, environment: {} }));
+async function up(context: CliContext, flags: UpFlags): Promise<void> {
+  const { settings } = loadSettings(context.environment);
+  checkWorkers(settings, flags);
+  await waitingFor(context, 'creating the topics', createTopics(context, settings));
+  const logFolder = join(tmpdir(), `millrace-up-${process.pid}`);
+  const stop = context.interruption();
+  const starting = planned(settings, flags).map((plan) => startServiceProcess({ ...plan, logFolder }));
+  const processes = await waitingFor(context, 'starting the services', allOrNone(starting));
+  for (const running of processes) report(context, running, flags.json, logFolder);
+  await endTogether(context, processes, stop);
+}
+
+function checkWorkers({ slotsPerPool }: Settings, { workers }: UpFlags): void {
+  if (workers <= slotsPerPool) return;
+  throw new MillraceError('INVALID_CONFIG', 'there are more workers than slots for them to own', {
+    value: workers,
+    allowed: `--workers 1 … ${slotsPerPool}`,
+    advice: 'MILLRACE_SLOTS_PER_POOL raises the number of slots',
+  });
+}
+
+async function createTopics(context: CliContext, settings: Settings): Promise<void> {
+  const bus = await context.openBus(settings);
+  try {
+    await applyTopics(settings, bus);
+  } finally {
+    await bus.close();
+  }
+}
+
+/** Where one does not start, those that did are ended. */
+async function allOrNone(starting: readonly Promise<ServiceProcess>[]): Promise<ServiceProcess[]> {
+  const settled = await Promise.allSettled(starting);
+  const running = settled.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+  const failed = settled.find((each) => each.status === 'rejected');
+  if (failed === undefined) return running;
+  await endAll(running);
+  throw failed.reason;
+}
+
+function planned(settings: Settings, flags: UpFlags): Planned[] {
+  const numbered = (service: ServiceName, many: number): Planned[] =>
+    [...Array(many).keys()].map((n) => ({ service, name: `${service}-${n + 1}`, environment: {} }));
   const workers = fleetPools(readFleet(settings)).flatMap(({ pool, simulated }) =>
     [...Array(flags.workers).keys()].map((n): Planned => {
       const slots = [...Array(settings.slotsPerPool).keys()].filter((slot) => slot % flags.workers === n);
@@ -71,27 +111,41 @@ function planned(settings: ReturnType<typeof loadSettings>['settings'], flags: U
   ];
 }
 
-function report(running: ServiceProcess, json: boolean, logFolder: string): void {
-  const log = join(logFolder, `${running.name}.log`);
-  process.stdout.write(
+function report(context: CliContext, running: ServiceProcess, json: boolean, logFolder: string): void {
+  const { name, pid, url } = running;
+  const log = join(logFolder, `${name}.log`);
+  context.stdout.write(
     json
-      ? `${JSON.stringify({ name: running.name, pid: running.pid, url: running.url, log })}\n`
-      : `ready  ${running.name.padEnd(24)} pid ${String(running.pid).padEnd(8)} ${running.url}  ${log}\n`,
+      ? `${JSON.stringify({ name, pid, url, log })}\n`
+      : `ready  ${name.padEnd(24)} pid ${String(pid).padEnd(8)} ${url}  ${log}\n`,
   );
 }
 
 /** Until a signal comes, or a service ends by itself: then all are told to drain. */
-async function endTogether(processes: readonly ServiceProcess[]): Promise<void> {
-  const signalled = new Promise<string>((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(signal));
-  });
+async function endTogether(
+  context: CliContext,
+  processes: readonly ServiceProcess[],
+  stop: AbortSignal,
+): Promise<void> {
   const first = await Promise.race([
-    signalled,
+    aborted(stop),
     ...processes.map(async (running) => `${running.name} ended with ${await running.ended}`),
   ]);
-  const bySignal = first === 'SIGINT' || first === 'SIGTERM';
-  if (!bySignal) process.stderr.write(`millrace: ${first}; ending the others\n`);
+  if (first !== undefined) {
+    context.stderr.write(`millrace: ${first}; ending the others\n`);
+    context.exitCode = 1;
+  }
+  await waitingFor(context, 'the services drain', endAll(processes));
+}
+
+function aborted(signal: AbortSignal): Promise<undefined> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve(undefined);
+    else signal.addEventListener('abort', () => resolve(undefined), { once: true });
+  });
+}
+
+async function endAll(processes: readonly ServiceProcess[]): Promise<void> {
   for (const running of processes) running.kill('SIGTERM');
   await Promise.all(processes.map((running) => running.ended));
-  process.exitCode = bySignal ? 0 : 1;
 }

@@ -25,13 +25,17 @@ export interface Delivery<T> {
   abandon(): void;
 }
 
-/** What a stage answers for a record that it cannot read or cannot work on. */
+/** What a stage answers for a record that it cannot read or cannot work on. `hash`: the dead letter must do without the record's bytes. */
 export type DeadLetters<T> = (
   record: InboundRecord,
   value: T | undefined,
   code: ErrorCode,
   message: string,
+  payload?: 'hash',
 ) => readonly OutboundRecord[];
+
+/** Other outputs in place of those that are too large for their topics. */
+type Smaller = (refused: readonly OutboundRecord[], reason: string) => void;
 
 export interface StageInput<T> {
   name: string;
@@ -160,7 +164,7 @@ class StageLoop<T> implements RunningStage {
       value,
       receivedAtMs,
       inTopicMs,
-      finish: (outputs) => this.#publish(record, value, outputs),
+      finish: (outputs) => this.#finish(record, value, outputs),
       deadLetter: (code, message) => this.#deadLetter(record, value, code, message),
       abandon: () => this.#count(record, -1),
     };
@@ -196,52 +200,66 @@ class StageLoop<T> implements RunningStage {
     }
   }
 
-  #deadLetter(record: InboundRecord, value: T | undefined, code: ErrorCode, message: string): void {
-    this.#publish(record, value, this.#input.deadLetters(record, value, code, message));
+  #finish(record: InboundRecord, value: T, outputs: readonly OutboundRecord[]): void {
+    this.#publish(record, outputs, (_, reason) => this.#deadLetter(record, value, 'TOO_LARGE', reason));
   }
 
-  #publish(record: InboundRecord, value: T | undefined, outputs: readonly OutboundRecord[]): void {
+  /** A dead letter that is too large for its topic keeps the digest of the record's bytes, so that it stops no partition for good. */
+  #deadLetter(record: InboundRecord, value: T | undefined, code: ErrorCode, message: string): void {
+    const { deadLetters } = this.#input;
+    this.#publish(record, deadLetters(record, value, code, message), (refused) => {
+      const topics = refused.map(({ topic }) => topic);
+      const hashed = deadLetters(record, value, code, message, 'hash');
+      this.#publish(
+        record,
+        hashed.filter(({ topic }) => topics.includes(topic)),
+      );
+    });
+  }
+
+  #publish(record: InboundRecord, outputs: readonly OutboundRecord[], smaller?: Smaller): void {
     let pending = outputs.length;
     if (pending === 0) {
       this.#acknowledge(record);
       return;
     }
+    const refused: OutboundRecord[] = [];
     let failure: unknown;
     const settled = (): void => {
       pending -= 1;
       if (pending > 0) return;
-      if (failure === undefined) this.#acknowledge(record);
-      else this.#refused(record, value, outputs, failure);
+      if (refused.length === 0) this.#acknowledge(record);
+      else this.#refused(record, refused, failure, smaller);
     };
     for (const output of outputs) {
       this.#deps.bus.produce(output).then(settled, (error: unknown) => {
         failure ??= error;
+        refused.push(output);
         settled();
       });
     }
   }
 
-  /** The bus refused an output for good: too large becomes a dead letter; a closed bus leaves the record to the next owner. */
+  /** The bus refused outputs for good: what is too large is replaced, where it can be; a closed bus leaves the record to the next owner. */
   #refused(
     record: InboundRecord,
-    value: T | undefined,
-    outputs: readonly OutboundRecord[],
+    refused: readonly OutboundRecord[],
     failure: unknown,
+    smaller: Smaller | undefined,
   ): void {
     const code = failure instanceof MillraceError ? failure.code : 'POISON';
     this.#deps.telemetry.logger.error(
       {
         stage: this.#input.name,
-        topics: outputs.map((output) => output.topic),
+        topics: refused.map((output) => output.topic),
         code,
         error: messageOf(failure),
       },
       'an output was refused',
     );
-    const deadLetterItself = outputs.some((output) => output.topic.endsWith('.dlq'));
-    if (code === 'TOO_LARGE' && !deadLetterItself) this.#deadLetter(record, value, code, messageOf(failure));
+    if (code === 'TOO_LARGE' && smaller !== undefined) smaller(refused, messageOf(failure));
     else if (this.#closed) this.#count(record, -1);
-    else this.#deps.clock.after(LEARN_RETRY_MS, () => this.#publish(record, value, outputs));
+    else this.#deps.clock.after(LEARN_RETRY_MS, () => this.#publish(record, refused, smaller));
   }
 
   #acknowledge(record: InboundRecord): void {

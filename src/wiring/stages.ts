@@ -54,7 +54,7 @@ async function extractorConfig(
 }
 
 /** By `family@version`, and by family for requests that leave the version to the policy: that of its newest baseline version. */
-function costModels(repository: ModelRepository): Map<string, CostModel> {
+export function costModels(repository: ModelRepository): Map<string, CostModel> {
   const models = new Map<string, CostModel>();
   for (const { family, versions } of repository.families) {
     for (const { version, cost } of versions) models.set(`${family}@${version}`, cost);

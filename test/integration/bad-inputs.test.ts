@@ -284,7 +284,7 @@ describe('bad commands on the control topic', () => {
         command(onePool.replace('accelerator: cpu', 'accelerator: tpu9').replace('version: 1', 'version: 7')),
       says: ['tpu9', 'cpu'],
     },
-    { name: 'a blank policy', value: () => command(''), says: ['policy'] },
+    { name: 'a blank policy', value: () => command(''), says: ['empty'] },
     { name: 'bytes without a frame', value: () => Buffer.from('publish!'), says: ['NO_FRAME'] },
   ];
 

@@ -10,9 +10,11 @@ import { checkRequest } from '../../core/request/check.ts';
 import type { FamilyContract } from '../../core/request/family.ts';
 import type { RequestLimits } from '../../core/request/limits.ts';
 import { partitionForKey } from '../../core/request/partition.ts';
+import { isLongerThan } from '../../core/request/utf8.ts';
 import { SIGNALS_VERSION, type SignalExtractor } from '../../core/signals/extract.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { InboundRecord, OutboundRecord } from '../../ports/message-bus.ts';
+import { requestName } from '../request-name.ts';
 import { endedResult } from '../results.ts';
 import type { Delivery } from '../run-stage.ts';
 
@@ -40,7 +42,7 @@ export function createExtractor(config: ExtractorConfig, deps: ExtractorDeps): E
     const startedMs = deps.clock.monotonicMs();
     const check = checkRequest(request, config.families, config.limits);
     if (check.status === 'rejected') {
-      return ended(delivery, startedMs, deps.clock, {
+      return ended(delivery, startedMs, config.limits, deps.clock, {
         outcome: 'REJECTED',
         code: check.code,
         message: check.message,
@@ -99,6 +101,7 @@ export function identityOf(record: InboundRecord): { topic: string; partition: n
 function ended(
   delivery: Delivery<ScoreRequest>,
   startedMs: number,
+  limits: RequestLimits,
   clock: Clock,
   ending: Parameters<typeof endedResult>[1],
 ): Extraction {
@@ -106,14 +109,27 @@ function ended(
   const extractMs = clock.monotonicMs() - startedMs;
   const result = endedResult(
     {
-      requestId: request.requestId,
+      requestId: requestName(request.requestId, record),
       identity: identityOf(record),
-      model: request.model,
       baselineCandidates: request.baselineCandidates,
-      experiments: request.experiments,
+      ...repeatedTexts(request, limits),
       timings: makeTimings({ inTopicMs, extractMs, totalMs: inTopicMs + extractMs }),
     },
     ending,
   );
   return { status: 'ended', result, resultPartition: request.resultPartition };
+}
+
+/** What a refusal repeats of its request: texts that a request may have. Others would make the answer as large as the request. */
+function repeatedTexts(
+  { model, experiments }: ScoreRequest,
+  { textBytesMax, experimentsMax }: RequestLimits,
+): Pick<ScoreRequest, 'model' | 'experiments'> {
+  const texts = Object.entries(experiments);
+  const isTooMuch =
+    texts.length > experimentsMax || texts.flat().some((text) => isLongerThan(text, textBytesMax));
+  return {
+    model: isLongerThan(model, textBytesMax) ? '' : model,
+    experiments: isTooMuch ? {} : experiments,
+  };
 }

@@ -14,6 +14,13 @@ export interface RequestQueue {
   scheduleCheckPendingRequests(): void;
 }
 
+export interface Encoder {
+  buf: Buffer;
+  readonly offset: number;
+  /** Makes room for so many more bytes. */
+  ensureAvailable(bytes: number): void;
+}
+
 export interface OffsetManager {
   /** Under the generation in which the manager was made. */
   commitOffsets(offsets: {
@@ -66,6 +73,7 @@ export function installedVersion(): string {
 }
 
 export const requestQueueClass = (): Prototype<RequestQueue> => load('network/requestQueue');
+export const encoderClass = (): Prototype<Encoder> => load('protocol/encoder');
 export const consumerGroupClass = (): Prototype<ConsumerGroup> => load('consumer/consumerGroup');
 export const brokerClass = (): Prototype<Broker> => load('broker');
 export const metadataResponse = (version: number): ResponseModule<unknown> =>

@@ -5,6 +5,7 @@ import {
   compressWith,
   type ConsumerGroup,
   consumerGroupClass,
+  encoderClass,
   installedVersion,
   KAFKAJS_VERSION,
   type KafkaJsError,
@@ -35,6 +36,8 @@ export interface GroupHooks {
   onJoining(group: ConsumerGroup): void;
 }
 
+/** What is written in one piece of this size is a whole request: little follows it. */
+const LARGE_BYTES = 16_384;
 const groupHooks = new WeakMap<object, GroupHooks>();
 const ownLoggers = new WeakSet<object>();
 const responses = new WeakMap<object, unknown>();
@@ -74,6 +77,7 @@ export function applyPatches(): void {
   stopIdleTimers();
   replaceChecksum();
   replaceProduceRequests();
+  growWithoutFilling();
   keepResponses();
   tolerateBadTopics();
   openGroups();
@@ -101,6 +105,18 @@ function replaceProduceRequests(): void {
   for (const version of PRODUCE_VERSIONS) {
     replaceProduceRequest(version, (options) => produceRequest(options, version, compressWith));
   }
+}
+
+/** A growing buffer is filled with zeros and then written over, and takes up to twice what a large request needs, twice per request. */
+function growWithoutFilling(): void {
+  const { prototype } = encoderClass();
+  prototype.ensureAvailable = function grow(bytes) {
+    const needed = this.offset + bytes;
+    if (needed <= this.buf.length) return;
+    const grown = Buffer.allocUnsafeSlow(bytes >= LARGE_BYTES ? needed : 2 ** (32 - Math.clz32(needed)));
+    this.buf.copy(grown, 0, 0, this.offset);
+    this.buf = grown;
+  };
 }
 
 /** kafkajs throws the first error of a response and forgets what the other partitions were told. */

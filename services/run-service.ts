@@ -1,8 +1,8 @@
-import { loadSettings } from '../config/load-settings.ts';
-import type { Settings } from '../config/settings.ts';
-import type { Stage } from '../stages/stage.ts';
-import { serveHealth } from './health-server.ts';
-import { openRuntime, type Runtime } from './runtime.ts';
+import { loadSettings } from '../src/config/load-settings.ts';
+import type { Settings } from '../src/config/settings.ts';
+import type { Stage } from '../src/stages/stage.ts';
+import { serveHealth } from '../src/wiring/health-server.ts';
+import { openRuntime, type Runtime } from '../src/wiring/runtime.ts';
 
 /** How long a process may take to drain after SIGTERM before it gives up and says so. */
 const DRAIN_MS = 10_000;

@@ -1,0 +1,119 @@
+import { z } from 'zod';
+import { loadSettings } from '../config/load-settings.ts';
+import type { Settings } from '../config/settings.ts';
+import { MillraceError } from '../core/errors.ts';
+import type { CompiledPolicy, Leaf } from '../core/policy/compile.ts';
+import type { SignalValue } from '../core/policy/document.ts';
+import { explainDecision, formatExplanation, leafAt, toSignalVector } from '../core/policy/explain.ts';
+import type { Fleet } from '../core/policy/fleet.ts';
+import { didYouMean } from '../core/policy/nearest.ts';
+import { compileChecked, poolsOf, readFleet } from '../wiring/policy-files.ts';
+import { readSignals } from '../wiring/read-signals.ts';
+import { type CliContext, cliTelemetry } from './context.ts';
+import { readUserFile } from './read-file.ts';
+import { readRequestFile } from './request-file.ts';
+import { waitingFor } from './waiting.ts';
+
+export interface ExplainFlags {
+  signals?: string;
+  context?: string;
+  request?: string;
+  fleet?: string;
+  json: boolean;
+}
+
+type Values = ReadonlyMap<string, SignalValue>;
+
+export async function explainPolicy(context: CliContext, file: string, flags: ExplainFlags): Promise<void> {
+  const { settings } = loadSettings(context.environment, { fleet: flags.fleet });
+  const fleet = readFleet(settings);
+  const policy = compileChecked(readUserFile(file), fleet);
+  const values =
+    flags.request === undefined
+      ? valuesOfFlags(policy, flags)
+      : await waitingFor(context, 'reading the signals', valuesOfRequest(flags, settings));
+  const { signals, context: texts } = toSignalVector(policy, values);
+  const leaf = leafAt(policy, policy.decide(signals, texts));
+  const explanation = explainDecision(policy, signals, texts);
+  const pools = poolsOf(fleet)(leaf.target.accelerator);
+  const { name, version } = policy.document;
+  const { target, variant, fallback } = leaf;
+  context.stdout.write(
+    flags.json
+      ? `${JSON.stringify({ policy: { name, version }, ...explanation, target, variant, fallback, pools, signals: Object.fromEntries(values) })}\n`
+      : `${[...formatExplanation(explanation), targetLine(leaf, pools, fleet)].join('\n')}\n`,
+  );
+}
+
+function targetLine({ target, variant, fallback }: Leaf, pools: readonly string[], fleet: Fleet): string {
+  return [
+    `target: ${target.accelerator}, kernel ${target.kernel}, memory ${target.memory}`,
+    ...(variant === undefined ? [] : [`variant ${variant}`]),
+    `pools ${pools.length === 0 ? 'none' : pools.join(', ')} of the fleet ${fleet.name}`,
+    ...(fallback.length === 0 ? [] : [`else ${fallback.join(', then ')}`]),
+  ].join('; ');
+}
+
+async function valuesOfRequest(
+  { request = '', signals, context }: ExplainFlags,
+  settings: Settings,
+): Promise<Values> {
+  if (signals !== undefined || context !== undefined)
+    throw new MillraceError('INVALID_CONFIG', '--request reads signals and context off the file', {
+      allowed: 'either --request, or --signals and --context',
+    });
+  return readSignals(readRequestFile(request), settings, cliTelemetry(settings));
+}
+
+function valuesOfFlags(policy: CompiledPolicy, flags: ExplainFlags): Values {
+  if (flags.signals === undefined && flags.context === undefined)
+    throw new MillraceError('INVALID_CONFIG', 'say what to decide on', {
+      allowed: `--signals '{"sparsityRatio": 0.8}', --context '{"surface": "feed"}', or --request <file>`,
+    });
+  const numbers = parseFlag(
+    '--signals',
+    flags.signals,
+    NUMBERS,
+    'a JSON object of numbers, true and false by name',
+  );
+  const texts = parseFlag('--context', flags.context, TEXTS, 'a JSON object of texts by name');
+  for (const name of [...numbers.keys(), ...texts.keys()]) checkDeclared(policy, name);
+  return new Map<string, SignalValue>([...numbers, ...texts]);
+}
+
+const NUMBERS = z.record(z.string(), z.union([z.number(), z.boolean()]));
+const TEXTS = z.record(z.string(), z.string());
+
+function parseFlag<T>(
+  flag: string,
+  text: string | undefined,
+  schema: z.ZodType<Record<string, T>>,
+  allowed: string,
+): Map<string, T> {
+  if (text === undefined) return new Map();
+  let content: unknown;
+  try {
+    content = JSON.parse(text);
+  } catch (error) {
+    throw new MillraceError('INVALID_CONFIG', `${flag} is not JSON`, { value: text, allowed, cause: error });
+  }
+  const parsed = schema.safeParse(content);
+  if (parsed.success) return new Map(Object.entries(parsed.data));
+  const [issue] = parsed.error.issues;
+  const path = (issue?.path ?? []).map(String).join('.');
+  throw new MillraceError('INVALID_CONFIG', `${flag} is not valid${path === '' ? '' : ` at ${path}`}`, {
+    value: text,
+    allowed,
+  });
+}
+
+/** A misspelt signal would be missing without a word. */
+function checkDeclared(policy: CompiledPolicy, name: string): void {
+  const declared = [...policy.document.signals.keys()];
+  if (declared.includes(name)) return;
+  throw new MillraceError('INVALID_CONFIG', 'the policy declares no such signal', {
+    value: name,
+    allowed: declared.length === 0 ? 'it declares none' : declared.join(', '),
+    ...didYouMean(name, declared),
+  });
+}
