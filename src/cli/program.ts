@@ -43,7 +43,7 @@ export function program(context: CliContext): Command {
     .exitOverride()
     .addCommand(startCommand(context))
     .addCommand(scoreCommand(context))
-    .addCommand(stackCommand(context))
+    .addCommand(stackCommand())
     .addCommand(topicsCommand(context))
     .addCommand(upCommand(context))
     .addCommand(replayCommand(context))

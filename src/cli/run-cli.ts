@@ -24,5 +24,5 @@ export async function runCli(args: readonly string[]): Promise<void> {
   });
   const context = processContext();
   await runCommand(args, context);
-  process.exitCode = context.exitCode;
+  if (context.exitCode !== 0) process.exitCode = context.exitCode;
 }

@@ -11,11 +11,10 @@ import { composeFilePath, findStack } from '../local-stack/find-stack.ts';
 import { probeStack, type ServiceAnswer } from '../local-stack/probe-stack.ts';
 import { commandLineOf, endProcess } from '../local-stack/process-identity.ts';
 import type { Stack } from '../local-stack/stack.ts';
-import type { CliContext } from './context.ts';
 import { readStackState, removeStackState, type StackState, writeStackState } from './stack-state.ts';
 
 /** `millrace stack up|down|status`: Kafka, a schema registry and Redis on loopback that outlive the command. */
-export function stackCommand(context: CliContext): Command {
+export function stackCommand(): Command {
   const stack = new Command('stack').description('Kafka, a schema registry and Redis on this machine');
   const json = ['--json', 'print one JSON object instead of text'] as const;
   stack
@@ -35,7 +34,7 @@ Examples:
     .action((options: { brokers: '1' | '3'; json?: true }) =>
       locked(async (file) => {
         const state = await up(file, options.brokers === '3' ? 3 : 1);
-        context.stdout.write(`${options.json ? JSON.stringify(state) : exportLines(state.environment)}\n`);
+        console.log(options.json ? JSON.stringify(state) : exportLines(state.environment));
       }),
     );
   stack
@@ -47,7 +46,7 @@ Examples:
       locked(async (file) => {
         const ended = await down(file);
         const text = ended ? 'ended' : 'no stack is up';
-        context.stdout.write(`${options.json ? JSON.stringify({ ended }) : text}\n`);
+        console.log(options.json ? JSON.stringify({ ended }) : text);
       }),
     );
   stack
@@ -62,8 +61,8 @@ Examples:
       const text = options.json
         ? JSON.stringify({ up: isUp, services: answers, ...state })
         : statusLines(answers);
-      context.stdout.write(`${text}\n`);
-      if (!isUp) context.exitCode = 1;
+      console.log(text);
+      if (!isUp) process.exitCode = 1;
     });
   return stack;
 }

@@ -72,6 +72,8 @@ class StageLoop<T> implements RunningStage {
   readonly #input: StageInput<T>;
   readonly #inFlight = new Map<string, number>();
   readonly #drained: (() => void)[] = [];
+  /** Schemas whose look-up failed, and that records wait for. */
+  readonly #schemasAwaited = new Set<number>();
   #total = 0;
   #closed = false;
   #subscription: Subscription | undefined;
@@ -144,17 +146,27 @@ class StageLoop<T> implements RunningStage {
   /** A registry that is away is never the record's fault: the record waits, and with it the commit of its partition. */
   #learn(record: InboundRecord, schemaId: number, receivedAtMs: number, inTopicMs: number): void {
     this.#deps.codecs.learn(schemaId).then(
-      () => this.#decode(record, receivedAtMs, inTopicMs),
+      () => {
+        this.#schemasAwaited.delete(schemaId);
+        this.#decode(record, receivedAtMs, inTopicMs);
+      },
       (error: unknown) => {
-        this.#deps.telemetry.logger.warn(
-          { stage: this.#input.name, schemaId, error: String(error) },
-          'schema look-up failed; trying again',
-        );
+        this.#warnOfSchema(schemaId, error);
         this.#deps.clock.after(LEARN_RETRY_MS, () => {
           if (this.#closed) this.#count(record, -1);
           else this.#decode(record, receivedAtMs, inTopicMs);
         });
       },
+    );
+  }
+
+  /** Once per schema and outage, however many records wait for it. */
+  #warnOfSchema(schemaId: number, error: unknown): void {
+    if (this.#schemasAwaited.has(schemaId)) return;
+    this.#schemasAwaited.add(schemaId);
+    this.#deps.telemetry.logger.warn(
+      { stage: this.#input.name, schemaId, error: String(error) },
+      'schema look-up failed; records that need it wait, and it is tried again',
     );
   }
 

@@ -38,10 +38,44 @@ export function embeddedTransport(settings: Settings, deps: EmbeddedDeps): Trans
 
 async function startReady(settings: Settings, deps: EmbeddedDeps): Promise<EmbeddedPipeline> {
   const pipeline = await startEmbedded(settings, deps);
-  const reason = await whenReady(pipeline.stages, pipeline.clock, READY_MS);
-  if (reason === undefined) return pipeline;
-  await pipeline.close();
-  throw new MillraceError('STACK_UNAVAILABLE', `the embedded pipeline did not get ready: ${reason}`);
+  try {
+    const reason =
+      (await whenReady(pipeline.stages, pipeline.clock, READY_MS)) ?? (await silentPools(pipeline));
+    if (reason === undefined) return pipeline;
+    throw new MillraceError('STACK_UNAVAILABLE', `the embedded pipeline did not get ready: ${reason}`);
+  } catch (error) {
+    await pipeline.close();
+    throw error;
+  }
+}
+
+/**
+ * A router goes to the pools that it has heard of, and the first request should find all of them. Waits for every pool's first
+ * heartbeat; answers which ones kept silent.
+ */
+async function silentPools(pipeline: EmbeddedPipeline): Promise<string | undefined> {
+  const silent = new Set(pipeline.pools.map(({ pool }) => pool));
+  const connection = await pipeline.connect();
+  const codec = connection.codecs.for('PoolStatus');
+  let cancel = (): void => undefined;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      cancel = connection.clock.after(READY_MS, resolve);
+      connection.bus
+        .read({ topics: [connection.topics.fixed('pool-status')], startAt: 'earliest' }, (records) => {
+          for (const { value } of records) {
+            const decoded = codec.decode(value);
+            if (decoded.status === 'ok') silent.delete(decoded.value.pool);
+          }
+          if (silent.size === 0) resolve();
+        })
+        .catch(reject);
+    });
+  } finally {
+    cancel();
+    await connection.close();
+  }
+  return silent.size === 0 ? undefined : `no heartbeat of the pools ${[...silent].join(', ')}`;
 }
 
 function once(action: () => Promise<void>): () => Promise<void> {

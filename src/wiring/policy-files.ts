@@ -9,6 +9,7 @@ import { parsePolicy } from '../core/policy/parse.ts';
 import { parseFleet } from '../core/policy/parse-fleet.ts';
 import { DocumentError } from '../core/policy/problem.ts';
 import { validatePolicy } from '../core/policy/validate.ts';
+import { SIGNALS } from '../core/signals/extract.ts';
 import type { ActivePolicy } from '../stages/request-router/active-policy.ts';
 
 /** `sha256:<hex>` of the exact bytes. */
@@ -23,7 +24,7 @@ export function readFleet(settings: Settings): Fleet {
 /** Parses, validates against the fleet and compiles. @throws MillraceError INVALID_POLICY with every problem found */
 export function compileChecked(bytes: Uint8Array, fleet: Fleet): CompiledPolicy {
   const document = parsePolicy(bytes);
-  const errors = validatePolicy(document, fleet).filter((problem) => problem.severity === 'error');
+  const errors = validatePolicy(document, fleet, SIGNALS).filter((problem) => problem.severity === 'error');
   if (errors.length > 0) throw new DocumentError('INVALID_POLICY', errors);
   return compilePolicy(document, { fleet });
 }

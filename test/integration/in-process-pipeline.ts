@@ -141,7 +141,7 @@ function testSettings(overrides: Readonly<Record<string, unknown>>): Settings {
     },
     {
       prefix: `in-process-${process.pid}-${Date.now().toString(36)}-${pipelines}`,
-      fleet: 'test/simulation/cpu-fleet.yaml',
+      fleet: 'examples/fleets/one-pool.yaml',
       policy: 'examples/policies/one-pool.yaml',
       slotsPerPool: 2,
       'worker.slots': [0, 1],

@@ -6,7 +6,8 @@ export interface SwitchableRegistry extends SchemaRegistry {
   /** From now on every call is answered like one to a registry that does not answer. */
   switchOff(): void;
   switchOn(): void;
-  lookUps(id: number): number;
+  /** Of one id, or of all. */
+  lookUps(id?: number): number;
 }
 
 export function switchableRegistry(inner: SchemaRegistry): SwitchableRegistry {
@@ -31,6 +32,9 @@ export function switchableRegistry(inner: SchemaRegistry): SwitchableRegistry {
     switchOn() {
       isOff = false;
     },
-    lookUps: (id) => lookUps.get(id) ?? 0,
+    lookUps(id) {
+      if (id !== undefined) return lookUps.get(id) ?? 0;
+      return [...lookUps.values()].reduce((sum, count) => sum + count, 0);
+    },
   };
 }

@@ -34,7 +34,7 @@ export async function startVirtualPipeline(
     {},
     {
       'worker.backend': 'immediate',
-      fleet: 'test/simulation/cpu-fleet.yaml',
+      fleet: 'examples/fleets/one-pool.yaml',
       policy: 'examples/policies/one-pool.yaml',
       ...overrides,
     },

@@ -43,7 +43,7 @@ export async function startRealPipeline(
   const environment: Record<string, string> = {
     ...stack,
     MILLRACE_PREFIX: `t${process.pid}-${pipelines}`,
-    MILLRACE_FLEET: 'test/simulation/cpu-fleet.yaml',
+    MILLRACE_FLEET: 'examples/fleets/one-pool.yaml',
     MILLRACE_POLICY: 'examples/policies/one-pool.yaml',
     MILLRACE_KAFKA_PARTITIONS: '4',
     ...options.environment,

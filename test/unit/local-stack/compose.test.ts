@@ -17,9 +17,14 @@ const composeSchema = z.object({
     z.object({
       image: z.string(),
       command: z.array(z.string()).optional(),
-      ports: z.array(z.string()),
+      ports: z.array(z.string()).default([]),
       environment: z.record(z.string(), z.union([z.string(), z.number()])).default({}),
-      healthcheck: z.object({ test: z.array(z.string()), interval: z.string(), retries: z.number() }),
+      healthcheck: z.object({
+        test: z.array(z.string()).default([]),
+        interval: z.string().optional(),
+        retries: z.number().optional(),
+        disable: z.boolean().optional(),
+      }),
       user: z.string().optional(),
       read_only: z.boolean().optional(),
       cap_drop: z.array(z.string()).optional(),
@@ -41,7 +46,17 @@ function service(name: string) {
 
 describe('docker-compose.yml', () => {
   it('has the stores and our services, and no other', () => {
-    expect(Object.keys(services).toSorted()).toEqual([...STORES, ...OURS].toSorted());
+    expect(Object.keys(services).toSorted()).toEqual([...STORES, ...OURS, 'topics'].toSorted());
+  });
+
+  it('creates the topics once, before our services start', () => {
+    const { command, depends_on, user, read_only } = service('topics');
+    expect(command).toEqual(['node', 'bin/millrace.js', 'topics', 'apply']);
+    expect({ user, read_only, depends_on }).toEqual({
+      user: 'node',
+      read_only: true,
+      depends_on: { kafka: { condition: 'service_healthy' } },
+    });
   });
 
   it('pins every image, to the versions that the local stack runs', () => {
@@ -62,7 +77,12 @@ describe('docker-compose.yml', () => {
     expect(command).toEqual(['node', `services/${name}/main.ts`]);
     expect({ user, read_only, cap_drop }).toEqual({ user: 'node', read_only: true, cap_drop: ['ALL'] });
     const healthy = { condition: 'service_healthy' };
-    expect(depends_on).toEqual({ kafka: healthy, registry: healthy, redis: healthy });
+    expect(depends_on).toEqual({
+      kafka: healthy,
+      registry: healthy,
+      redis: healthy,
+      topics: { condition: 'service_completed_successfully' },
+    });
     expect(healthcheck.test.join(' ')).toContain(
       `http://127.0.0.1:${environment['MILLRACE_HTTP_PORT']}/readyz`,
     );
@@ -114,7 +134,7 @@ describe('deploy/redis/redis.conf', () => {
         (rule) => rule.startsWith('~') || rule.startsWith('%W') || rule.startsWith('%RW'),
       );
       const expected =
-        name === 'policy-controller' ? ['~millrace:*'] : ['~millrace:lease:*', '~millrace:report:*'];
+        name === 'policy-controller' ? ['~millrace:*'] : ['~millrace:lease:*', '~millrace:rep:*'];
       expect(writable).toEqual(expected);
     },
   );

@@ -1,14 +1,15 @@
 import { expect, it } from 'vitest';
+import type { MemoryConnection } from '../../../src/adapters/memory/bus.ts';
 import { memorySchemaRegistry } from '../../../src/adapters/registry/memory.ts';
 import { createCodecs } from '../../../src/contracts/codec.ts';
 import { makeOutcome, type Outcome } from '../../../src/contracts/records.ts';
 import { TOPICS, topicNames } from '../../../src/contracts/topics.ts';
 import { createTopicDelay } from '../../../src/core/latency/topic-delay.ts';
 import { seededRandom } from '../../../src/core/random/seeded-random.ts';
-import type { InboundRecord, MessageBus } from '../../../src/ports/message-bus.ts';
+import type { InboundRecord } from '../../../src/ports/message-bus.ts';
 import { createDeadLetters } from '../../../src/stages/dead-letters.ts';
 import { createResultWriter } from '../../../src/stages/results.ts';
-import { type RunningStage, runStage } from '../../../src/stages/run-stage.ts';
+import { runStage } from '../../../src/stages/run-stage.ts';
 import { MemoryWorld } from '../adapters/memory/bus.fixture.ts';
 
 const topics = topicNames('test');
@@ -21,10 +22,10 @@ const LARGE = { 'max.message.bytes': '20000' };
 
 interface Rig {
   world: MemoryWorld;
-  bus: MessageBus;
-  stage: RunningStage;
-  /** Sends an outcome and waits until its offset is committed. */
+  bus: MemoryConnection;
   send(value: Buffer): Promise<void>;
+  /** Waits until what was sent is committed. */
+  advanced(): Promise<void>;
   stored(topic: string): Promise<InboundRecord[]>;
 }
 
@@ -48,7 +49,7 @@ async function start(configs: Record<string, Record<string, string>>): Promise<R
   });
   const { clock, telemetry } = world;
   const deps = { bus, codecs, topics, clock, telemetry, random: seededRandom(1) };
-  const stage = await world.settle(
+  await world.settle(
     runStage<Outcome>(
       { ...deps, topicDelay: createTopicDelay() },
       {
@@ -69,10 +70,11 @@ async function start(configs: Record<string, Record<string, string>>): Promise<R
   return {
     world,
     bus,
-    stage,
     async send(value) {
       sent += 1;
       await world.settle(bus.produce({ topic: SOURCE, partition: 0, key: Buffer.from('r1'), value }));
+    },
+    async advanced() {
       for (let turn = 0; turn < 60; turn += 1) {
         if ((await world.settle(bus.admin.committed('test', SOURCE))).get(0) === sent) return;
         await world.clock.advanceBy(1_000);
@@ -106,6 +108,7 @@ it('an output that is too large for its topic makes a dead letter of the record'
   const rig = await start({ [SOURCE]: LARGE, [DEAD]: LARGE, [RESULTS]: LARGE, [OUT]: SMALL });
   const value = await outcomeOf(5_000);
   await rig.send(value);
+  await rig.advanced();
   const [letter, ...others] = await rig.stored(DEAD);
   expect(others).toEqual([]);
   expect(letter?.value).toEqual(value);
@@ -115,6 +118,7 @@ it('an output that is too large for its topic makes a dead letter of the record'
 it('a dead letter that is too large for its topic keeps a digest, is told once, and the partition goes on', async () => {
   const rig = await start({ [SOURCE]: LARGE, [DEAD]: SMALL, [RESULTS]: LARGE, [OUT]: LARGE });
   await rig.send(Buffer.alloc(5_000, 'not a frame'));
+  await rig.advanced();
   const [letter, ...others] = await rig.stored(DEAD);
   expect(others).toEqual([]);
   expect(letter?.value?.toString()).toMatch(/^sha256:[0-9a-f]{64}$/);
@@ -125,11 +129,11 @@ it('a dead letter that is too large for its topic keeps a digest, is told once, 
 
 it('what was stored is not sent again with what was refused', async () => {
   const rig = await start({ [SOURCE]: LARGE, [DEAD]: LARGE, [RESULTS]: LARGE });
-  const sending = rig.send(await outcomeOf(10));
+  await rig.send(await outcomeOf(10));
   await rig.world.clock.advanceBy(3_000);
   expect(await rig.stored(RESULTS)).toHaveLength(1);
-  await rig.world.createTopic(rig.world.connect(), 1, LARGE, OUT);
-  await sending;
+  await rig.world.createTopic(rig.bus, 1, LARGE, OUT);
+  await rig.advanced();
   expect(await rig.stored(OUT)).toHaveLength(1);
   expect(await rig.stored(RESULTS)).toHaveLength(1);
 });
