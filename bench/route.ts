@@ -127,6 +127,7 @@ async function createBench(
       inTopicMs: 1,
       deadlineMs: nowMs + 100_000,
       finish: release,
+      deadLetter: () => undefined,
       abandon: () => undefined,
     });
   };

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { loadSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
+import { readUserFile } from '../config/user-file.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { CompiledPolicy, Leaf } from '../core/policy/compile.ts';
 import type { SignalValue } from '../core/policy/document.ts';
@@ -10,7 +11,6 @@ import { didYouMean } from '../core/policy/nearest.ts';
 import { compileChecked, poolsOf, readFleet } from '../wiring/policy-files.ts';
 import { readSignals } from '../wiring/read-signals.ts';
 import { type CliContext, cliTelemetry } from './context.ts';
-import { readUserFile } from './read-file.ts';
 import { readRequestFile } from './request-file.ts';
 import { waitingFor } from './waiting.ts';
 

@@ -1,10 +1,10 @@
 import { Command } from 'commander';
 import { loadSettings } from '../config/load-settings.ts';
+import { readUserFile } from '../config/user-file.ts';
 import { describeProblem } from '../core/policy/problem.ts';
 import { checkPolicyFile } from '../wiring/check-policy.ts';
 import type { CliContext } from './context.ts';
 import { type ExplainFlags, explainPolicy } from './policy-explain.ts';
-import { readUserFile } from './read-file.ts';
 
 interface ValidateFlags {
   fleet?: string;

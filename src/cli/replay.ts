@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import type { Connection } from '../client/connection.ts';
 import { loadSettings } from '../config/load-settings.ts';
 import { packaged } from '../config/package-root.ts';
+import { readUserFile } from '../config/user-file.ts';
 import { seededRandom } from '../core/random/seeded-random.ts';
 import { readCatalogue } from '../traffic/catalogue.ts';
 import { type Driven, drive } from '../traffic/drive.ts';
@@ -18,7 +19,6 @@ import {
 import type { CliContext } from './context.ts';
 import { count, duration, positiveNumber, seed } from './flags.ts';
 import { Progress } from './progress.ts';
-import { readUserFile } from './read-file.ts';
 import { requireKafka } from './require-kafka.ts';
 import { waitingFor } from './waiting.ts';
 
@@ -56,7 +56,11 @@ export function replayCommand(context: CliContext): Command {
       positiveNumber,
       DEFAULT_TRACE_MAPPING.tokensPerCandidate,
     )
-    .option('--drain <time>', 'how long to wait for results after the last request', duration, 60_000)
+    .addOption(
+      new Option('--drain <time>', 'how long to wait for results after the last request')
+        .argParser(duration)
+        .default(60_000, '60s'),
+    )
     .option('--json', 'print the ledger as JSON, and nothing else', false)
     .addHelpText(
       'after',

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { RequestInput } from '../client/client.ts';
 import { fp32, int64, text } from '../client/tensors.ts';
+import { readUserFile } from '../config/user-file.ts';
 import type { Tensor } from '../contracts/records.ts';
 import { MillraceError } from '../core/errors.ts';
 import { didYouMean } from '../core/policy/nearest.ts';
-import { readUserFile } from './read-file.ts';
 import { fileProblem, pathText, readTensors } from './request-tensors.ts';
 
 const texts = z.record(z.string(), z.string());
@@ -107,20 +107,26 @@ function parseJson(content: string, file: string): unknown {
   }
 }
 
-/** The first thing that is wrong, and how many more there are. */
+/** The first thing that is wrong, and how many more things are. */
 function refusal(file: string, content: unknown, error: z.ZodError): MillraceError {
   const [issue] = error.issues;
   if (issue === undefined) throw new Error('zod refused a request file without an issue', { cause: error });
   if (issue.code === 'unrecognized_keys') return unknownField(file, issue.keys[0] ?? '');
+  const more = error.issues.length - 1;
   const [field] = issue.path;
   if (field === undefined)
     return fileProblem(file, '', 'a request is a JSON object', { value: content, allowed: allFields() });
   const isMissing = issue.path.length === 1 && valueAt(content, issue.path) === undefined;
   const allowed = isField(field) ? SCHEMA.shape[field].description : undefined;
-  return fileProblem(file, pathText(issue.path), isMissing ? 'it is missing' : 'this is not allowed here', {
-    ...(isMissing ? {} : { value: valueAt(content, issue.path) }),
-    ...(allowed === undefined ? {} : { allowed }),
-  });
+  return fileProblem(
+    file,
+    pathText(issue.path),
+    `${isMissing ? 'it is missing' : 'this is not allowed here'}${more > 0 ? ` (and ${more} more)` : ''}`,
+    {
+      ...(isMissing ? {} : { value: valueAt(content, issue.path) }),
+      ...(allowed === undefined ? {} : { allowed }),
+    },
+  );
 }
 
 function unknownField(file: string, name: string): MillraceError {

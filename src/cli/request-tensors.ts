@@ -27,7 +27,12 @@ export function readTensors(
     const { datatype, shape, values } = toLongForm(file, path, written);
     const nested = new NestedValues(file, datatype, Array.isArray(written) ? path : `${path}.values`);
     const nesting = nested.read(values);
-    return tensor(name, datatype, shape ?? nesting, nested.flat);
+    try {
+      return tensor(name, datatype, shape ?? nesting, nested.flat);
+    } catch (error) {
+      if (!(error instanceof MillraceError)) throw error;
+      throw new MillraceError(error.code, `${file}: ${path}: ${error.message}`, { cause: error });
+    }
   });
 }
 

@@ -49,11 +49,10 @@ Examples:
 async function results(context: CliContext, flags: ResultsFlags): Promise<void> {
   const { settings } = loadSettings(context.environment);
   requireKafka(settings);
-  const client = await waitingFor(
-    context,
-    'connecting to the installation',
-    connect({ transport: context.transport(settings) }),
-  );
+  // Leaving with results unread is what --max is for, and nothing that the bus need warn of.
+  const logLevel = settings.logLevel === 'info' ? 'error' : settings.logLevel;
+  const transport = context.transport({ ...settings, logLevel });
+  const client = await waitingFor(context, 'connecting to the installation', connect({ transport }));
   try {
     await printResults(context, client, flags);
   } finally {

@@ -1,6 +1,7 @@
 import { prometheusTelemetry } from '../adapters/prometheus/telemetry.ts';
 import { packaged } from '../config/package-root.ts';
 import type { Settings } from '../config/settings.ts';
+import { readUserFile } from '../config/user-file.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { RandomSource } from '../ports/random.ts';
 import { type Arrival, generatedArrivals } from '../traffic/arrivals.ts';
@@ -16,7 +17,6 @@ import { whenReady } from '../wiring/ready.ts';
 import type { CliContext } from './context.ts';
 import { type LiveState, renderLiveTable } from './live-table.ts';
 import { PipelineObserver } from './pipeline-observer.ts';
-import { readUserFile } from './read-file.ts';
 import { RecentResults } from './recent-results.ts';
 import { Screen, wantsColor } from './screen.ts';
 import { waitingFor } from './waiting.ts';

@@ -73,7 +73,8 @@ function timingLine({ timings }: ShownResult): string {
     ['compute', timings.computeMs],
   ] as const;
   const told = parts.map(([name, ms]) => `${name} ${milliseconds(ms)}`).join(', ');
-  return `time    ${milliseconds(timings.totalMs)} of ${milliseconds(timings.budgetMs)}: ${told}`;
+  const budget = timings.budgetMs > 0 ? ` of ${milliseconds(timings.budgetMs)}` : '';
+  return `time    ${milliseconds(timings.totalMs)}${budget}: ${told}`;
 }
 
 const TRACE = z.looseObject({

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { connect, type RequestInput } from '../client/client.ts';
 import { loadSettings } from '../config/load-settings.ts';
 import { packaged } from '../config/package-root.ts';
@@ -31,7 +31,11 @@ export function scoreCommand(context: CliContext): Command {
     .option('--explain', 'show how the policy decided', false)
     .option('--top <n>', 'how many of the best candidates to show', count, 10)
     .option('--deadline <time>', 'deadline, instead of that of the file', duration)
-    .option('--timeout <time>', 'how long to wait for the result', duration, 30_000)
+    .addOption(
+      new Option('--timeout <time>', 'how long to wait for the result')
+        .argParser(duration)
+        .default(30_000, '30s'),
+    )
     .option('--json', 'print the result as one JSON object', false)
     .addHelpText(
       'after',

@@ -47,11 +47,17 @@ async function apply(context: CliContext, flags: ApplyFlags): Promise<void> {
     context.stdout.write(
       flags.json
         ? `${JSON.stringify({ ...summary, topics: steps.map(jsonStep) })}\n`
-        : `${flags.dryRun ? 'dry run, nothing was changed' : 'done'}: ${summary.create} to create, ${summary.grow} to grow, ${summary.exists} as they should be\n`,
+        : `${summaryLine(flags.dryRun, summary)}\n`,
     );
   } finally {
     await bus.close();
   }
+}
+
+function summaryLine(dryRun: boolean, { create, grow, exists }: ReturnType<typeof countSteps>): string {
+  return dryRun
+    ? `dry run, nothing was changed: ${create} to create, ${grow} to grow, ${exists} as they should be`
+    : `created ${create}, grew ${grow}, ${exists} were as they should be`;
 }
 
 function countSteps(steps: readonly TopicStep[]): Record<TopicStep['action'], number> {

@@ -1,4 +1,4 @@
-import type { InboundRecord } from '../ports/message-bus.ts';
+import type { InboundRecord, TopicPartition } from '../ports/message-bus.ts';
 
 const COMPACT_FROM = 1_000;
 
@@ -13,6 +13,15 @@ export class Inbox {
     if (this.#ended) return;
     for (const record of records) this.#records.push(record);
     this.#hand();
+  }
+
+  /** Forgets the records of partitions that go to another reader, who gets them again. */
+  discard(partitions: readonly TopicPartition[]): void {
+    const isGoing = (record: InboundRecord): boolean =>
+      partitions.some(({ topic, partition }) => record.topic === topic && record.partition === partition);
+    const kept = this.#records.slice(this.#head).filter((record) => !isGoing(record));
+    this.#records.splice(0, this.#records.length, ...kept);
+    this.#head = 0;
   }
 
   /** Whoever waits, and whoever asks from now on, gets undefined, even where records are left. */

@@ -108,6 +108,8 @@ class OpenStream implements ResultStream {
       },
       {
         onRecords: (records) => this.#inbox.push(records),
+        onRevoked: async (partitions) => this.#inbox.discard(partitions),
+        onLost: (partitions) => this.#inbox.discard(partitions),
         onError: (error) => telemetry.logger.warn({ error }, 'the results are read again after a fault'),
       },
     );

@@ -13,7 +13,7 @@ export interface TraceContext {
 }
 
 const TRACEPARENT_LENGTH = 55;
-const TRACESTATE_LENGTH_MAX = 512;
+const TRACE_LENGTH_MAX = 512;
 const TRACEPARENT_PATTERN =
   /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:$|-)/;
 
@@ -23,7 +23,7 @@ const TRACEPARENT_PATTERN =
  */
 export function readTraceContext(headers: Headers): TraceContext | undefined {
   const header = headers[TRACEPARENT];
-  if (header === undefined || header.length < TRACEPARENT_LENGTH || header.length > TRACESTATE_LENGTH_MAX)
+  if (header === undefined || header.length < TRACEPARENT_LENGTH || header.length > TRACE_LENGTH_MAX)
     return undefined;
   const text = header.toString('latin1');
   const match = TRACEPARENT_PATTERN.exec(text);
@@ -40,9 +40,9 @@ export function traceparent({ traceId, spanId, sampled }: TraceContext): Buffer 
 /** The headers that a stage hands on from the record it read to those that it writes: the trace, and nothing else. */
 export function passedOn(headers: Headers): Headers {
   const parent = headers[TRACEPARENT];
-  if (parent === undefined) return NO_HEADERS;
+  if (parent === undefined || parent.length > TRACE_LENGTH_MAX) return NO_HEADERS;
   const state = headers[TRACESTATE];
-  if (state === undefined || state.length > TRACESTATE_LENGTH_MAX) return { [TRACEPARENT]: parent };
+  if (state === undefined || state.length > TRACE_LENGTH_MAX) return { [TRACEPARENT]: parent };
   return { [TRACEPARENT]: parent, [TRACESTATE]: state };
 }
 

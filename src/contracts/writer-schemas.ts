@@ -1,4 +1,4 @@
-import type avro from 'avsc';
+import avro from 'avsc';
 import { MillraceError } from '../core/errors.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { SchemaRegistry } from '../ports/schema-registry.ts';
@@ -126,9 +126,37 @@ function resolve({ type, walk }: Writer, reader: avro.Type): Reading | Unusable 
   // the same canonical form is the same bytes: a stock client's copy without docs reads as fast as our own
   if (type === reader || type.equals(reader)) return { walk, resolver: undefined };
   try {
-    return { walk, resolver: reader.createResolver(type, { ignoreNamespaces: true }) };
+    return { walk, resolver: createResolver(type, reader) };
   } catch (error) {
-    return { unusable: `its schema does not resolve to ${reader.name ?? 'ours'}: ${messageOf(error)}` };
+    const field = unresolvedField(type, reader);
+    const place = field === undefined ? '' : `.${field}`;
+    return {
+      unusable: `its schema does not resolve to ${reader.name ?? 'ours'}${place}: ${messageOf(error)}`,
+    };
+  }
+}
+
+/** The options are new each time: avsc keeps in them what it resolved, by name, and would hand it to the next schema of that name. */
+function createResolver(writer: avro.Type, reader: avro.Type): NonNullable<Reading['resolver']> {
+  return reader.createResolver(writer, { ignoreNamespaces: true });
+}
+
+/** The first field that both records have and that cannot be read: avsc names the types that do not fit, and not whose they are. */
+function unresolvedField(writer: avro.Type, reader: avro.Type): string | undefined {
+  if (!(writer instanceof avro.types.RecordType) || !(reader instanceof avro.types.RecordType))
+    return undefined;
+  return reader.fields.find(({ name, type }) => {
+    const written = writer.field(name)?.type;
+    return written !== undefined && !resolves(written, type);
+  })?.name;
+}
+
+function resolves(writer: avro.Type, reader: avro.Type): boolean {
+  try {
+    createResolver(writer, reader);
+    return true;
+  } catch {
+    return false;
   }
 }
 

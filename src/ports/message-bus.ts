@@ -125,14 +125,18 @@ export interface BusAdmin {
  *
  * `produce` resolves when the record is stored by all in-sync replicas. While the broker is away, or refuses for a reason that passes
  * (not enough replicas, quota, leader election), it stays pending and the adapter keeps trying: that is the back-pressure. It rejects with
- * MillraceError TOO_LARGE or BUS_UNAVAILABLE (after close, or an unknown topic), never for a passing fault. Records of one partition are stored in the
+ * MillraceError TOO_LARGE, POISON (the topic will never take such a record, as one without a key where it is compacted) or BUS_UNAVAILABLE (after close, or an
+ * unknown topic), never for a passing fault. Records of one partition are stored in the
  * order of the calls. There is no linger: a batch is what gathered while the one before it was in flight.
  */
 export interface MessageBus {
   produce(record: OutboundRecord): Promise<void>;
   /** Partitions of a topic, from metadata that is at most some seconds old. @throws MillraceError BUS_UNAVAILABLE where the topic does not exist. */
   partitionCount(topic: string): Promise<number>;
-  /** Resolves once the member has joined its group (it may own nothing yet, when others hold the slots). */
+  /**
+   * Resolves once the member has joined its group (it may own nothing yet, when others hold the slots). Nothing of the subscriber is called
+   * before that. With `startAt: 'latest'` a partition that is assigned for the first time starts, and is committed, where its end was then.
+   */
   subscribe(options: SubscribeOptions, subscriber: Subscriber): Promise<Subscription>;
   /**
    * Reads partitions without a group and without commits. Once the promise resolves, every record appended later will be

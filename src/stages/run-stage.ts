@@ -1,4 +1,5 @@
 import type { RecordCodec } from '../contracts/codec.ts';
+import { passedOn, TRACEPARENT } from '../contracts/headers.ts';
 import { type ErrorCode, MillraceError } from '../core/errors.ts';
 import type {
   InboundRecord,
@@ -7,6 +8,7 @@ import type {
   Subscription,
   TopicPartition,
 } from '../ports/message-bus.ts';
+import { SchemaWait } from './schema-wait.ts';
 import type { StageDeps } from './stage.ts';
 
 /** A record that was decoded and now belongs to the stage, until it is finished or abandoned. */
@@ -58,7 +60,7 @@ export interface RunningStage {
   close(): Promise<void>;
 }
 
-const LEARN_RETRY_MS = 500;
+const REFUSED_RETRY_MS = 500;
 
 /** The one loop of every stage: decode → admit → run → publish → acknowledge. */
 export async function runStage<T>(deps: StageDeps, input: StageInput<T>): Promise<RunningStage> {
@@ -72,8 +74,9 @@ class StageLoop<T> implements RunningStage {
   readonly #input: StageInput<T>;
   readonly #inFlight = new Map<string, number>();
   readonly #drained: (() => void)[] = [];
-  /** Schemas whose look-up failed, and that records wait for. */
-  readonly #schemasAwaited = new Set<number>();
+  readonly #schemaWait: SchemaWait<InboundRecord>;
+  /** Acknowledged before the bus had handed out the subscription: it may deliver sooner than that. */
+  readonly #acknowledgedEarly: InboundRecord[] = [];
   #total = 0;
   #closed = false;
   #subscription: Subscription | undefined;
@@ -81,20 +84,21 @@ class StageLoop<T> implements RunningStage {
   constructor(deps: StageDeps, input: StageInput<T>) {
     this.#deps = deps;
     this.#input = input;
+    this.#schemaWait = new SchemaWait(input.name, deps);
   }
 
   async start(): Promise<void> {
     const { bus, telemetry } = this.#deps;
     const log = telemetry.logger.child({ stage: this.#input.name });
-    this.#subscription = await bus.subscribe(this.#input.subscription, {
-      onRecords: (records) => {
-        for (const record of records) this.#receive(record);
-      },
+    const subscription = await bus.subscribe(this.#input.subscription, {
+      onRecords: (records) => this.#receiveAll(records),
       onAssigned: (partitions) => this.#input.onAssigned?.(partitions),
       onRevoked: (partitions) => this.#release(partitions),
-      onLost: (partitions) => this.#input.abandon?.(matching(partitions)),
+      onLost: (partitions) => this.#abandon(matching(partitions)),
       onError: (error) => log.warn({ error: String(error) }, 'the bus reported an error; it goes on trying'),
     });
+    this.#subscription = subscription;
+    for (const record of this.#acknowledgedEarly.splice(0)) subscription.acknowledge(record);
   }
 
   inFlight(): number {
@@ -112,6 +116,15 @@ class StageLoop<T> implements RunningStage {
   async close(): Promise<void> {
     this.#closed = true;
     await this.#subscription?.close();
+  }
+
+  #receiveAll(records: readonly InboundRecord[]): void {
+    const [oldest] = records;
+    const newest = records.at(-1);
+    if (oldest === undefined || newest === undefined) return;
+    const { clock, topicDelay } = this.#deps;
+    topicDelay.starts(oldest, newest.timestampMs, clock.monotonicMs());
+    for (const record of records) this.#receive(record);
   }
 
   #receive(record: InboundRecord): void {
@@ -136,38 +149,13 @@ class StageLoop<T> implements RunningStage {
         this.#deadLetter(record, undefined, decoded.code, decoded.message);
         return;
       case 'schema-unknown':
-        this.#learn(record, decoded.schemaId, receivedAtMs, inTopicMs);
+        this.#schemaWait.wait(record, decoded.schemaId, () =>
+          this.#decode(record, receivedAtMs, inTopicMs),
+        );
         return;
       default:
         decoded satisfies never;
     }
-  }
-
-  /** A registry that is away is never the record's fault: the record waits, and with it the commit of its partition. */
-  #learn(record: InboundRecord, schemaId: number, receivedAtMs: number, inTopicMs: number): void {
-    this.#deps.codecs.learn(schemaId).then(
-      () => {
-        this.#schemasAwaited.delete(schemaId);
-        this.#decode(record, receivedAtMs, inTopicMs);
-      },
-      (error: unknown) => {
-        this.#warnOfSchema(schemaId, error);
-        this.#deps.clock.after(LEARN_RETRY_MS, () => {
-          if (this.#closed) this.#count(record, -1);
-          else this.#decode(record, receivedAtMs, inTopicMs);
-        });
-      },
-    );
-  }
-
-  /** Once per schema and outage, however many records wait for it. */
-  #warnOfSchema(schemaId: number, error: unknown): void {
-    if (this.#schemasAwaited.has(schemaId)) return;
-    this.#schemasAwaited.add(schemaId);
-    this.#deps.telemetry.logger.warn(
-      { stage: this.#input.name, schemaId, error: String(error) },
-      'schema look-up failed; records that need it wait, and it is tried again',
-    );
   }
 
   #delivery(record: InboundRecord, value: T, receivedAtMs: number, inTopicMs: number): Delivery<T> {
@@ -244,7 +232,7 @@ class StageLoop<T> implements RunningStage {
       else this.#refused(record, refused, failure, smaller);
     };
     for (const output of outputs) {
-      this.#deps.bus.produce(output).then(settled, (error: unknown) => {
+      this.#deps.bus.produce(traced(output, record)).then(settled, (error: unknown) => {
         failure ??= error;
         refused.push(output);
         settled();
@@ -271,17 +259,22 @@ class StageLoop<T> implements RunningStage {
     );
     if (code === 'TOO_LARGE' && smaller !== undefined) smaller(refused, messageOf(failure));
     else if (this.#closed) this.#count(record, -1);
-    else this.#deps.clock.after(LEARN_RETRY_MS, () => this.#publish(record, refused, smaller));
+    else this.#deps.clock.after(REFUSED_RETRY_MS, () => this.#publish(record, refused, smaller));
   }
 
   #acknowledge(record: InboundRecord): void {
-    this.#subscription?.acknowledge(record);
+    if (this.#subscription === undefined) this.#acknowledgedEarly.push(record);
+    else this.#subscription.acknowledge(record);
     this.#count(record, -1);
   }
 
-  async #release(partitions: readonly TopicPartition[]): Promise<void> {
-    const gone = matching(partitions);
+  #abandon(gone: (record: InboundRecord) => boolean): void {
+    for (const record of this.#schemaWait.abandon(gone)) this.#count(record, -1);
     this.#input.abandon?.(gone);
+  }
+
+  async #release(partitions: readonly TopicPartition[]): Promise<void> {
+    this.#abandon(matching(partitions));
     const keys = partitions.map((partition) => keyOf(partition));
     while (keys.some((key) => (this.#inFlight.get(key) ?? 0) > 0)) {
       await new Promise<void>((resolve) => this.#drained.push(resolve));
@@ -304,6 +297,12 @@ function keyOf(where: TopicPartition): string {
 function matching(partitions: readonly TopicPartition[]): (record: InboundRecord) => boolean {
   const keys = new Set(partitions.map((partition) => keyOf(partition)));
   return (record) => keys.has(keyOf(record));
+}
+
+/** The output with the trace that its record belongs to. */
+function traced(output: OutboundRecord, { headers }: InboundRecord): OutboundRecord {
+  if (headers[TRACEPARENT] === undefined) return output;
+  return { ...output, headers: { ...passedOn(headers), ...output.headers } };
 }
 
 function messageOf(error: unknown): string {

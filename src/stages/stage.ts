@@ -63,9 +63,12 @@ export async function openDeadLetters<T>(
   });
 }
 
-/** Produces what nobody waits for (metrics, heartbeats, acknowledgements): a refusal is logged, never thrown. */
-export function produceAside(deps: StageDeps, record: OutboundRecord): void {
-  deps.bus.produce(record).catch((error: unknown) => {
+/**
+ * Produces what nobody's work depends on (metrics, heartbeats, acknowledgements). Resolves when it is stored or refused; a refusal is logged,
+ * never thrown.
+ */
+export function produceAside(deps: StageDeps, record: OutboundRecord): Promise<void> {
+  return deps.bus.produce(record).catch((error: unknown) => {
     deps.telemetry.logger.warn({ topic: record.topic, error: String(error) }, 'a record was refused');
   });
 }

@@ -50,8 +50,8 @@ async function startReady(settings: Settings, deps: EmbeddedDeps): Promise<Embed
 }
 
 /**
- * A router goes to the pools that it has heard of, and the first request should find all of them. Waits for every pool's first
- * heartbeat; answers which ones kept silent.
+ * A router goes to the pools that it has heard of, and the first request should find all of them. Waits for a heartbeat of every pool,
+ * as the router does, from now on; answers which ones kept silent.
  */
 async function silentPools(pipeline: EmbeddedPipeline): Promise<string | undefined> {
   const silent = new Set(pipeline.pools.map(({ pool }) => pool));
@@ -62,10 +62,10 @@ async function silentPools(pipeline: EmbeddedPipeline): Promise<string | undefin
     await new Promise<void>((resolve, reject) => {
       cancel = connection.clock.after(READY_MS, resolve);
       connection.bus
-        .read({ topics: [connection.topics.fixed('pool-status')], startAt: 'earliest' }, (records) => {
+        .read({ topics: [connection.topics.fixed('pool-status')], startAt: 'latest' }, (records) => {
           for (const { value } of records) {
             const decoded = codec.decode(value);
-            if (decoded.status === 'ok') silent.delete(decoded.value.pool);
+            if (decoded.status === 'ok' && decoded.value.slots.length > 0) silent.delete(decoded.value.pool);
           }
           if (silent.size === 0) resolve();
         })

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { packaged } from '../config/package-root.ts';
 import type { Settings } from '../config/settings.ts';
+import { readUserFile } from '../config/user-file.ts';
 import { MillraceError } from '../core/errors.ts';
 import { type CompiledPolicy, compilePolicy } from '../core/policy/compile.ts';
 import type { Fleet } from '../core/policy/fleet.ts';
@@ -18,7 +18,7 @@ export function digestOf(bytes: Uint8Array): string {
 }
 
 export function readFleet(settings: Settings): Fleet {
-  return parseFleet(readFileSync(packaged(settings.fleet, 'examples', 'fleets', 'embedded.yaml')));
+  return parseFleet(readUserFile(packaged(settings.fleet, 'examples', 'fleets', 'embedded.yaml')));
 }
 
 /** Parses, validates against the fleet and compiles. @throws MillraceError INVALID_POLICY with every problem found */
@@ -31,7 +31,7 @@ export function compileChecked(bytes: Uint8Array, fleet: Fleet): CompiledPolicy 
 
 /** The policy in force until the store names another. */
 export function readBuiltInPolicy(settings: Settings, fleet: Fleet): ActivePolicy {
-  const bytes = readFileSync(packaged(settings.policy, 'examples', 'policies', 'starter.yaml'));
+  const bytes = readUserFile(packaged(settings.policy, 'examples', 'policies', 'starter.yaml'));
   const compiled = compileChecked(bytes, fleet);
   const { name, version } = compiled.document;
   return { ref: { digest: digestOf(bytes), name, version }, epoch: 0, compiled, source: 'built-in' };

@@ -1,4 +1,3 @@
-import type { ScoredResult } from '../../src/contracts/records.ts';
 import type { OutcomeSymbol } from '../../src/core/outcome/outcome.ts';
 import {
   type Encode,
@@ -45,7 +44,8 @@ export interface InputCase {
   named?: 'by its place' | ((id: string) => string);
   /** Of a result that is a score. */
   scores?: number;
-  verify?(result: ScoredResult): void;
+  /** Headers that the result has. */
+  resultHeaders?: Readonly<Record<string, Buffer>>;
 }
 
 /** A good request, but for these fields. */
@@ -424,6 +424,11 @@ export const REFUSED: readonly InputCase[] = [
   },
 ];
 
+const TRACE = {
+  traceparent: Buffer.from('00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'),
+  tracestate: Buffer.from('vendor=1'),
+};
+
 /** Odd, and yet nothing that a request could be refused for. */
 export const SCORED_ALL_THE_SAME: readonly InputCase[] = [
   {
@@ -435,6 +440,24 @@ export const SCORED_ALL_THE_SAME: readonly InputCase[] = [
     ...SCORED,
     name: 'no key',
     send: (id, { encode }) => ({ key: null, value: encode(requestFor(id)) }),
+  },
+  {
+    ...SCORED,
+    name: 'headers: a trace, which the result carries on, and another one',
+    send: (id, { encode }) => ({
+      value: encode(requestFor(id)),
+      headers: { ...TRACE, tenant: Buffer.from('somebody') },
+    }),
+    resultHeaders: TRACE,
+  },
+  {
+    ...SCORED,
+    name: 'a traceparent that is none, and very long',
+    send: (id, { encode }) => ({
+      value: encode(requestFor(id)),
+      headers: { traceparent: Buffer.alloc(300_000, '0') },
+    }),
+    resultHeaders: {},
   },
   {
     ...SCORED,

@@ -222,6 +222,7 @@ describe('requests that are odd, and scored all the same', () => {
     expect(result.reason).toBeNull();
     expect(result).toMatchObject({ outcome: 'SCORED', candidatesScored: input.scores });
     expect(result.scores.length).toBe(4 * (input.scores ?? 0));
+    if (input.resultHeaders !== undefined) expect(landed.record.headers).toEqual(input.resultHeaders);
     expectNamed(landed, nameOf(input, id, identity), identity);
   });
 

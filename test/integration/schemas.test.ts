@@ -148,7 +148,7 @@ describe('unknown and newer versions of a schema', () => {
 
   it.each([
     { what: 'a field of another type', field: 'requestId', type: 'int', value: 7 },
-    { what: 'a field that became a record', field: 'hints', type: 'string', value: 'x' },
+    { what: 'a map that became a text', field: 'hints', type: 'string', value: 'x' },
   ])('$what: a dead letter that names schema and field', async ({ field, type, value }) => {
     const writer = await newSchema((schema) => ({
       ...schema,

@@ -78,7 +78,7 @@ export class GroupSubscription implements Subscription, SessionListener {
     if (owned === undefined || owned.assignment !== record.assignment) return;
     if (!owned.queue.acknowledge(record.offset)) return;
     this.#commits.soon();
-    if (owned.state === 'live') this.#deliver(owned);
+    if (owned.queue.held > 0 && !owned.isDeliverySoon) this.#deliverSoon(owned);
   }
 
   assigned(): readonly TopicPartition[] {
@@ -163,18 +163,23 @@ export class GroupSubscription implements Subscription, SessionListener {
     this.#report(error);
   }
 
-  /** Hands over what may be delivered. Acknowledging inside the call is allowed, hence the flag. */
+  /** After the current turn of the event loop: a full queue would otherwise deliver one record per acknowledgement. */
+  #deliverSoon(owned: OwnedPartition): void {
+    owned.isDeliverySoon = true;
+    setImmediate(() => {
+      owned.isDeliverySoon = false;
+      if (owned.state === 'live') this.#deliver(owned);
+    });
+  }
+
+  /** Hands over what may be delivered. */
   #deliver(owned: OwnedPartition): void {
-    if (owned.delivering) return;
-    owned.delivering = true;
     try {
       for (let records = owned.queue.take(); records.length > 0; records = owned.queue.take()) {
         this.#subscriber.onRecords(records);
       }
     } catch (error) {
       this.#report(error);
-    } finally {
-      owned.delivering = false;
     }
     this.#regulate(owned);
   }

@@ -14,7 +14,7 @@ export class OwnedPartition implements TopicPartition {
   queue: PartitionQueue;
   committed = -1;
   paused = true;
-  delivering = false;
+  isDeliverySoon = false;
   readonly #limits: QueueLimits;
 
   constructor({ topic, partition }: TopicPartition, assignment: number, limits: QueueLimits) {

@@ -103,12 +103,11 @@ export class PartitionQueue {
     this.#heldBytes = 0;
   }
 
-  /** A little room is not worth a delivery of its own, so that a full queue does not deliver one record per acknowledgement. */
   #deliverable(): number {
     const { unacknowledgedMax, unacknowledgedBytesMax } = this.#limits;
     const held = this.held;
     const room = unacknowledgedMax - this.#commit.unacknowledged;
-    if (held === 0 || room < Math.min(held, Math.max(1, unacknowledgedMax >> 2))) return 0;
+    if (held === 0 || room <= 0) return 0;
     if (this.#commit.window >= unacknowledgedMax * WINDOW_PER_UNACKNOWLEDGED) return 0;
     const most = Math.min(held, room);
     let bytes = this.#commit.unacknowledgedBytes;

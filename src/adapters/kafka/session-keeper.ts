@@ -3,7 +3,7 @@ import { backoffMs, within } from './backoff.ts';
 import type { Session } from './client.ts';
 
 const RESTART_FIRST_MS = 250;
-const RESTART_MOST_MS = 10_000;
+const RESTART_MOST_MS = 3_000;
 /** A session that lived so long was sound: the next restart does not wait as if it were the umpteenth. */
 const SOUND_AFTER_MS = 30_000;
 const WATCH_INTERVAL_MS = 1_000;
@@ -27,7 +27,8 @@ export class SessionKeeper {
   #closed = false;
   #failures = 0;
   #openedAt = 0;
-  #overSince = performance.now();
+  /** Of the last session with the broker. */
+  #contactAt = performance.now();
   #wake: () => void = () => undefined;
   #restarting: Promise<void> | undefined;
   #watch: NodeJS.Timeout | undefined;
@@ -54,7 +55,7 @@ export class SessionKeeper {
       return;
     }
     this.#session = undefined;
-    this.#overSince = performance.now();
+    this.#contactAt = performance.now() - session.sinceContactMs();
     if (performance.now() - this.#openedAt > SOUND_AFTER_MS) this.#failures = 0;
     this.#options.onOver(error);
     if (this.#closed) return;
@@ -62,7 +63,7 @@ export class SessionKeeper {
   }
 
   sinceContactMs(): number {
-    return this.#session?.sinceContactMs() ?? performance.now() - this.#overSince;
+    return this.#session?.sinceContactMs() ?? performance.now() - this.#contactAt;
   }
 
   async close(): Promise<void> {

@@ -13,7 +13,10 @@ export interface MemoryBrokerOptions {
   topicBytesMax?: number;
 }
 
-/** Kafka's semantics in memory. Everything happens on the given clock, so that a run in virtual time is the same each time. */
+/**
+ * Kafka's semantics in memory. Everything happens on the given clock, so that a run in virtual time is the same each time. Bytes are copied when a
+ * record is appended; those that are delivered are the log's own, shared by all its readers: nobody may write to them.
+ */
 export interface MemoryBroker {
   connect(options: BusOptions): MemoryConnection;
   /** Like a broker that goes down: logs and commits stay, everything that needs it waits for `start`. */

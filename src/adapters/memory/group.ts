@@ -78,7 +78,6 @@ export class Group {
 
   /** The member was not heard of for a session's length. */
   expire(member: GroupMember): void {
-    if (!this.#members.includes(member)) return;
     this.leave(member);
     member.expired();
   }

@@ -41,7 +41,7 @@ export class Topic {
     while (this.partitions.length < partitions) this.partitions.push(new PartitionLog());
   }
 
-  /** @throws MillraceError TOO_LARGE, or BUS_UNAVAILABLE for what this topic cannot take. */
+  /** @throws MillraceError TOO_LARGE, POISON for what this topic never takes, BUS_UNAVAILABLE where there is no such partition. */
   append(record: OutboundRecord, wallMs: number, nowMs: number): void {
     const log = this.log(record.partition);
     const bytes = recordBytes(record);
@@ -52,7 +52,7 @@ export class Topic {
       });
     }
     if (this.#rules.compacted && record.key === null) {
-      throw new MillraceError('BUS_UNAVAILABLE', `${this.name} is compacted: a record needs a key`, {
+      throw new MillraceError('POISON', `${this.name} is compacted: a record needs a key`, {
         value: null,
       });
     }

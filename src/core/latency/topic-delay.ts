@@ -7,7 +7,8 @@
  * - a skew of any size, or a jump of the local wall clock, charges nothing (the monotonic clock never jumps);
  * - a jump back of the broker's clock shows as a record stamped before its predecessor on the same partition, and a jump ahead
  *   as a new minimum: either way the constant is learned anew and nobody is charged an hour;
- * - a backlog is charged in full, as long as the minimum was seen before it built up.
+ * - a backlog is charged in full, as long as the minimum was seen before it built up; of one that was there at the start, each record
+ *   is charged what it waited longer than the newest that came with it.
  */
 
 /** The constant may drift: clocks are slewed by up to 500 ppm; this lets the minimum follow and forgets 12 ms a minute at most. */
@@ -24,6 +25,16 @@ interface PartitionDelay {
 
 export interface TopicDelay {
   /**
+   * Told of the first records of a partition before they are charged: of those that come together the newest waited least. Where the
+   * partition is known it changes nothing.
+   * @param oldest the first of them @param newestAppendMs append time of the last @param nowMs the local monotonic clock
+   */
+  starts(
+    oldest: { topic: string; partition: number; timestampMs: number },
+    newestAppendMs: number,
+    nowMs: number,
+  ): void;
+  /**
    * Milliseconds that a record waited beyond the shortest wait known for its partition; ≥ 0.
    * @param appendMs the broker's append time @param nowMs the local monotonic clock
    */
@@ -32,13 +43,26 @@ export interface TopicDelay {
 
 export function createTopicDelay(): TopicDelay {
   const topics = new Map<string, (PartitionDelay | undefined)[]>();
+  const partitionsOf = (topic: string): (PartitionDelay | undefined)[] => {
+    let partitions = topics.get(topic);
+    if (partitions === undefined) {
+      partitions = [];
+      topics.set(topic, partitions);
+    }
+    return partitions;
+  };
   return {
+    starts({ topic, partition, timestampMs }, newestAppendMs, nowMs) {
+      const partitions = partitionsOf(topic);
+      if (partitions[partition] !== undefined || newestAppendMs < timestampMs) return;
+      partitions[partition] = {
+        offsetMs: nowMs - newestAppendMs,
+        seenAtMs: nowMs,
+        lastAppendMs: timestampMs,
+      };
+    },
     inTopicMs(topic, partition, appendMs, nowMs) {
-      let partitions = topics.get(topic);
-      if (partitions === undefined) {
-        partitions = [];
-        topics.set(topic, partitions);
-      }
+      const partitions = partitionsOf(topic);
       const known = partitions[partition];
       if (known === undefined) {
         partitions[partition] = { offsetMs: nowMs - appendMs, seenAtMs: nowMs, lastAppendMs: appendMs };

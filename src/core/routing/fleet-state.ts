@@ -9,6 +9,16 @@ export interface FleetStateOptions {
 
 const NO_SLOTS: readonly Slot[] = [];
 
+/** Earlier lives of one worker that are told apart from its present one. */
+const EARLIER_LIVES_MAX = 16;
+
+interface WorkerLife {
+  incarnation: string;
+  sequence: number;
+  /** Incarnations before this one, oldest first. */
+  earlier: readonly string[];
+}
+
 /**
  * The slots that live workers hold, built from heartbeats and acknowledgements. A slot belongs to the worker that claimed it
  * last; a heartbeat of an older incarnation, or one that comes late, changes nothing.
@@ -18,7 +28,7 @@ export class FleetState {
   readonly #pools = new Map<string, Map<number, Slot>>();
   /** The same by pool as lists, for the hot path. */
   readonly #lists = new Map<string, Slot[]>();
-  readonly #lastSequence = new Map<string, { incarnation: string; sequence: number }>();
+  readonly #lives = new Map<string, WorkerLife>();
 
   constructor(options: FleetStateOptions) {
     this.#options = options;
@@ -29,9 +39,7 @@ export class FleetState {
   }
 
   applyStatus(status: WorkerStatus, nowMs: number): void {
-    const known = this.#lastSequence.get(status.worker);
-    if (known?.incarnation === status.incarnation && status.sequence <= known.sequence) return;
-    this.#lastSequence.set(status.worker, { incarnation: status.incarnation, sequence: status.sequence });
+    if (!this.#isNews(status)) return;
     const slots = this.#poolSlots(status.pool);
     for (const partition of status.slots) this.#claim(slots, partition, status, nowMs);
     for (const slot of slots.values()) {
@@ -42,18 +50,24 @@ export class FleetState {
 
   /** The worker said good-bye (its record was tombstoned). */
   removeWorker(worker: string): void {
-    this.#lastSequence.delete(worker);
+    this.#lives.delete(worker);
     for (const slots of this.#pools.values()) {
       for (const slot of slots.values())
         if (slot.status.worker === worker) slot.statusAtMs = Number.NEGATIVE_INFINITY;
     }
   }
 
-  /** Whether the acknowledgement came from whoever holds the slot. */
+  /**
+   * Gives back the credits of what ended; the rest of the acknowledgement counts only where it comes from whoever is known to hold
+   * the slot. A new holder acknowledges what it inherited before its first heartbeat is heard.
+   * @returns whether there may be room now.
+   */
   applyAck(ack: SlotAck, nowMs: number): boolean {
     const slot = this.#pools.get(ack.pool)?.get(ack.slot);
-    if (slot === undefined || slot.status.incarnation !== ack.incarnation) return false;
-    slot.acknowledge(ack, nowMs);
+    if (slot === undefined) return false;
+    const ended = slot.complete(ack, nowMs);
+    if (slot.status.incarnation !== ack.incarnation) return ended > 0;
+    slot.observe(ack, nowMs);
     return true;
   }
 
@@ -81,6 +95,23 @@ export class FleetState {
     return swept;
   }
 
+  #isNews({ worker, incarnation, sequence }: WorkerStatus): boolean {
+    const known = this.#lives.get(worker);
+    if (known === undefined) {
+      this.#lives.set(worker, { incarnation, sequence, earlier: [] });
+      return true;
+    }
+    if (known.incarnation !== incarnation) {
+      if (known.earlier.includes(incarnation)) return false;
+      const earlier = [...known.earlier, known.incarnation].slice(-EARLIER_LIVES_MAX);
+      this.#lives.set(worker, { incarnation, sequence, earlier });
+      return true;
+    }
+    if (sequence <= known.sequence) return false;
+    known.sequence = sequence;
+    return true;
+  }
+
   #poolSlots(pool: string): Map<number, Slot> {
     const known = this.#pools.get(pool);
     if (known !== undefined) return known;
@@ -98,7 +129,7 @@ export class FleetState {
       this.#lists.set(status.pool, [...slots.values()]);
       return;
     }
-    if (slot.status.incarnation !== status.incarnation) slot.lastSequenceSeen = -1;
+    if (slot.status.incarnation !== status.incarnation) slot.takenOver(status, nowMs);
     slot.status = status;
     slot.statusAtMs = nowMs;
   }

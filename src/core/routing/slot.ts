@@ -76,17 +76,34 @@ export class Slot {
     this.unseenMs += entry.predictedMs;
   }
 
-  acknowledge(ack: SlotAck, nowMs: number): void {
-    this.credits.observe(ack.batchRequests, ack.serviceMs);
+  /** Takes what ended off the outstanding ones, whichever life of whichever worker ended it; answers how many that were. */
+  complete(ack: SlotAck, nowMs: number): number {
+    let ended = 0;
     ack.completed.forEach((sequence, index) => {
       const entry = this.outstanding.get(sequence);
       if (entry === undefined) return;
       this.#forget(entry);
       this.credits.completed(nowMs - entry.dispatchedAtMs, ack.sojournMs[index] ?? 0, nowMs);
+      ended += 1;
     });
+    return ended;
+  }
+
+  /** What the holder says of its queue. */
+  observe(ack: SlotAck, nowMs: number): void {
+    this.credits.observe(ack.batchRequests, ack.serviceMs);
     this.#see(ack.lastSequenceSeen);
     this.queuedMs = ack.queuedPredictedMs;
     this.queuedAtMs = nowMs;
+  }
+
+  /** Another worker holds the slot, or another life of the same: nothing of what is outstanding has reached it yet. */
+  takenOver(status: WorkerStatus, nowMs: number): void {
+    this.lastSequenceSeen = -1;
+    this.queuedMs = status.queuedPredictedMs;
+    this.queuedAtMs = nowMs;
+    this.unseenMs = 0;
+    for (const entry of this.outstanding.values()) this.unseenMs += entry.predictedMs;
   }
 
   /** Gives up what nobody can be waiting for any more; answers how many. */

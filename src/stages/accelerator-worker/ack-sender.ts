@@ -18,10 +18,14 @@ export interface AckSenderOptions {
   produce(record: OutboundRecord): void;
 }
 
-interface Pending {
+/** A router with dispatches on a slot of this worker. */
+interface Correspondent {
   router: string;
   ackPartition: number;
   slot: number;
+  /** Its dispatches that arrived and did not end. */
+  held: number;
+  /** What ended since the last acknowledgement. */
   completed: number[];
   sojournMs: number[];
   lastSequenceSeen: number;
@@ -29,11 +33,12 @@ interface Pending {
 
 /**
  * Tells each router what of its dispatches ended, and how long this worker's queue is. Gathered for at most `coalesceMs` per router
- * and slot. A lost acknowledgement costs the router a credit until the dispatch's budget is over, nothing else.
+ * and slot. A lost acknowledgement costs the router a credit until the dispatch's budget is over, nothing else. A router that has nothing
+ * here any more is forgotten: routers come and go, each with a new name.
  */
 export class AckSender {
   readonly #options: AckSenderOptions;
-  readonly #pending = new Map<string, Pending>();
+  readonly #correspondents = new Map<string, Correspondent>();
   #scheduled = false;
 
   constructor(options: AckSenderOptions) {
@@ -43,16 +48,18 @@ export class AckSender {
   arrived(delivery: Delivery<Dispatch>): void {
     const dispatch = delivery.value;
     if (dispatch.ackPartition < 0) return;
-    const pending = this.#of(delivery);
-    if (dispatch.sequence > pending.lastSequenceSeen) pending.lastSequenceSeen = dispatch.sequence;
+    const router = this.#of(delivery);
+    router.held += 1;
+    if (dispatch.sequence > router.lastSequenceSeen) router.lastSequenceSeen = dispatch.sequence;
   }
 
   completed(delivery: Delivery<Dispatch>): void {
     const dispatch = delivery.value;
     if (dispatch.ackPartition < 0) return;
-    const pending = this.#of(delivery);
-    pending.completed.push(dispatch.sequence);
-    pending.sojournMs.push(this.#options.clock.monotonicMs() - delivery.receivedAtMs);
+    const router = this.#of(delivery);
+    router.held -= 1;
+    router.completed.push(dispatch.sequence);
+    router.sojournMs.push(this.#options.clock.monotonicMs() - delivery.receivedAtMs);
     if (this.#scheduled) return;
     this.#scheduled = true;
     this.#options.clock.after(this.#options.coalesceMs, () => {
@@ -61,45 +68,59 @@ export class AckSender {
     });
   }
 
+  /** Its slot went away before it ended: whoever owns the slot next acknowledges it. */
+  abandoned(delivery: Delivery<Dispatch>): void {
+    if (delivery.value.ackPartition < 0) return;
+    const router = this.#of(delivery);
+    router.held -= 1;
+    this.#forgetIfDone(router);
+  }
+
   flush(): void {
     const load = this.#options.load();
-    for (const [key, pending] of this.#pending) {
-      if (pending.completed.length === 0) continue;
-      this.#send(pending, load);
-      this.#pending.delete(key);
+    for (const router of this.#correspondents.values()) {
+      if (router.completed.length === 0) continue;
+      this.#send(router, load);
+      router.completed = [];
+      router.sojournMs = [];
+      this.#forgetIfDone(router);
     }
   }
 
-  #of(delivery: Delivery<Dispatch>): Pending {
+  #of(delivery: Delivery<Dispatch>): Correspondent {
     const { router, ackPartition } = delivery.value;
     const slot = delivery.record.partition;
-    const key = `${router} ${slot}`;
-    const known = this.#pending.get(key);
+    const known = this.#correspondents.get(keyOf(router, slot));
     if (known !== undefined) return known;
-    const pending: Pending = {
+    const fresh: Correspondent = {
       router,
       ackPartition,
       slot,
+      held: 0,
       completed: [],
       sojournMs: [],
       lastSequenceSeen: -1,
     };
-    this.#pending.set(key, pending);
-    return pending;
+    this.#correspondents.set(keyOf(router, slot), fresh);
+    return fresh;
   }
 
-  #send(pending: Pending, load: WorkerLoad): void {
+  #forgetIfDone({ router, slot, held, completed }: Correspondent): void {
+    if (held <= 0 && completed.length === 0) this.#correspondents.delete(keyOf(router, slot));
+  }
+
+  #send(correspondent: Correspondent, load: WorkerLoad): void {
     const { worker, incarnation, pool, topic, codec, clock } = this.#options;
     const ack = makeDispatchAck({
-      router: pending.router,
+      router: correspondent.router,
       worker,
       incarnation,
       pool,
-      slot: pending.slot,
-      completed: pending.completed,
-      sojournMs: pending.sojournMs,
+      slot: correspondent.slot,
+      completed: correspondent.completed,
+      sojournMs: correspondent.sojournMs,
       serviceMs: load.serviceMs,
-      lastSequenceSeen: pending.lastSequenceSeen,
+      lastSequenceSeen: correspondent.lastSequenceSeen,
       queuedPredictedMs: load.queuedPredictedMs,
       enqueuedPredictedMs: load.enqueuedPredictedMs,
       completedPredictedMs: load.completedPredictedMs,
@@ -109,9 +130,13 @@ export class AckSender {
     });
     this.#options.produce({
       topic,
-      partition: pending.ackPartition,
-      key: Buffer.from(pending.router),
+      partition: correspondent.ackPartition,
+      key: Buffer.from(correspondent.router),
       value: codec.encode(ack),
     });
   }
+}
+
+function keyOf(router: string, slot: number): string {
+  return `${router} ${slot}`;
 }

@@ -56,6 +56,7 @@ export async function createAcceleratorWorkerStage(
     {
       clock: deps.clock,
       codecs: deps.codecs,
+      telemetry: deps.telemetry,
       requestCodec: deps.codecs.for('ScoreRequest'),
       results,
       acks,
@@ -70,7 +71,11 @@ export async function createAcceleratorWorkerStage(
     payload: config.deadLetterPayload,
     requestOf: (dispatch) => dispatch,
   });
-  const slots: RunningStage[] = await Promise.all(
+  const slots: RunningStage[] = [];
+  const heartbeat = createHeartbeat(config, deps, worker, () =>
+    slots.flatMap((slot) => slot.assigned().map((owned) => owned.partition)),
+  );
+  const opened = await Promise.all(
     config.slots.map((slot) =>
       runStage<Dispatch>(deps, {
         name: 'accelerator-worker',
@@ -84,17 +89,18 @@ export async function createAcceleratorWorkerStage(
         codec: deps.codecs.for('Dispatch'),
         tries: config.tries,
         handle: (delivery) => worker.handle(delivery),
+        // Routers take acknowledgements of a slot from whom they know to hold it.
+        onAssigned: heartbeat.beat,
         abandon: (gone) => worker.abandon(gone),
         deadLetters,
       }),
     ),
   );
-  const heartbeat = createHeartbeat(config, deps, worker, () =>
-    slots.flatMap((slot) => slot.assigned().map((owned) => owned.partition)),
-  );
+  slots.push(...opened);
+  const publishWindows = createWindowPublisher(config, deps, windows, worker);
   const cancels = [
     deps.clock.every(config.heartbeatMs, heartbeat.beat),
-    deps.clock.every(config.windowMs, () => publishWindows(deps, windows, worker, config)),
+    deps.clock.every(config.windowMs, publishWindows),
   ];
   heartbeat.beat();
   return {
@@ -108,8 +114,8 @@ export async function createAcceleratorWorkerStage(
       await Promise.all(slots.map((slot) => slot.close()));
       for (const cancel of cancels) cancel();
       acks.flush();
-      publishWindows(deps, windows, worker, config);
-      await heartbeat.leave();
+      publishWindows();
+      heartbeat.leave();
     },
   };
 }
@@ -138,7 +144,13 @@ function createHeartbeat(
   const { capabilities } = deps.backend;
   let sequence = 0;
   let leaving = false;
+  /** While one is on its way the next waits for it: with the broker away they would pile up, and be stale when it is back. */
+  let state: 'idle' | 'storing' | 'again' = 'idle';
   const beat = (): void => {
+    if (state !== 'idle') {
+      state = 'again';
+      return;
+    }
     const load = worker.load();
     sequence += 1;
     const status = makePoolStatus({
@@ -162,7 +174,12 @@ function createHeartbeat(
       batchRequests: load.batchRequests,
       queuedPredictedMs: load.queuedPredictedMs,
     });
-    produceAside(deps, { topic, partition: 0, key, value: codec.encode(status) });
+    state = 'storing';
+    void produceAside(deps, { topic, partition: 0, key, value: codec.encode(status) }).then(() => {
+      const isWanted = state === 'again';
+      state = 'idle';
+      if (isWanted) beat();
+    });
   };
   return {
     beat,
@@ -171,17 +188,19 @@ function createHeartbeat(
       leaving = true;
       beat();
     },
-    leave: () => deps.bus.produce({ topic, partition: 0, key, value: null }),
+    /** Not waited for: a broker that is away must not hold up who leaves. What was produced goes out before the bus closes. */
+    leave: () => void produceAside(deps, { topic, partition: 0, key, value: null }),
   };
 }
 
-function publishWindows(
+function createWindowPublisher(
+  config: AcceleratorWorkerConfig,
   deps: AcceleratorWorkerDeps,
   windows: WorkerWindows,
   worker: Worker,
-  config: AcceleratorWorkerConfig,
-): void {
+): () => void {
   const codec = deps.codecs.for('WorkerWindow');
+  const topic = deps.topics.fixed('latency-metrics');
   const results = deps.telemetry.counter({
     name: 'millrace_results_total',
     help: 'Requests ended by workers, by pool and outcome.',
@@ -193,15 +212,23 @@ function publishWindows(
     labels: ['pool'],
   });
   const { pool } = config;
-  queued.set(worker.load().queued, { pool });
-  for (const window of windows.take()) {
-    for (const [outcome, count] of Object.entries(window.outcomes))
-      results.add(count, { pool, outcome: outcome.toLowerCase() });
-    produceAside(deps, {
-      topic: deps.topics.fixed('latency-metrics'),
-      partition: 0,
-      key: Buffer.from(config.worker),
-      value: codec.encode(window),
-    });
-  }
+  let storing = 0;
+  return () => {
+    queued.set(worker.load().queued, { pool });
+    // While the broker is away the window stays open, so that windows do not pile up.
+    if (storing > 0) return;
+    for (const window of windows.take()) {
+      for (const [outcome, count] of Object.entries(window.outcomes))
+        results.add(count, { pool, outcome: outcome.toLowerCase() });
+      storing += 1;
+      void produceAside(deps, {
+        topic,
+        partition: 0,
+        key: Buffer.from(config.worker),
+        value: codec.encode(window),
+      }).then(() => {
+        storing -= 1;
+      });
+    }
+  };
 }

@@ -2,12 +2,14 @@ import type { Codecs, RecordCodec } from '../../contracts/codec.ts';
 import { type Dispatch, type ScoredResult, type ScoreRequest, VARIANTS } from '../../contracts/records.ts';
 import { planBatch } from '../../core/batching/plan.ts';
 import { type Work, WorkQueue } from '../../core/batching/work-queue.ts';
-import { MillraceError } from '../../core/errors.ts';
+import { type ErrorCode, MillraceError } from '../../core/errors.ts';
 import type { BatchResult, ItemResult, LoadedModel, ScoreItem } from '../../ports/accelerator.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { InboundRecord } from '../../ports/message-bus.ts';
+import type { Telemetry } from '../../ports/telemetry.ts';
 import type { ResultWriter } from '../results.ts';
 import type { Delivery } from '../run-stage.ts';
+import { SchemaWait } from '../schema-wait.ts';
 import type { AckSender } from './ack-sender.ts';
 import { type Computed, failedResult, scoredResult, unscoredResult } from './results.ts';
 import type { WorkerWindows } from './windows.ts';
@@ -26,7 +28,8 @@ export interface WorkerConfig {
 
 export interface WorkerDeps {
   clock: Clock;
-  codecs: Codecs;
+  codecs: Pick<Codecs, 'learn'>;
+  telemetry: Telemetry;
   requestCodec: RecordCodec<ScoreRequest>;
   results: ResultWriter;
   acks: AckSender;
@@ -45,7 +48,6 @@ export interface WorkerJob {
 }
 
 const SERVICE_DECAY = 0.9;
-const LEARN_RETRY_MS = 200;
 
 /**
  * Queue, batches, model: dispatches are queued earliest deadline first, expired ones are answered before computing, the rest runs
@@ -55,6 +57,9 @@ export class Worker {
   readonly #config: WorkerConfig;
   readonly #deps: WorkerDeps;
   readonly #queue = new WorkQueue<WorkerJob>();
+  /** Work of batches that failed: each is tried alone, before anything else. */
+  #alone: Work<WorkerJob>[] = [];
+  readonly #schemaWait: SchemaWait<Delivery<Dispatch>>;
   #running = 0;
   #serviceMs = 0;
   #enqueuedPredictedMs = 0;
@@ -65,6 +70,7 @@ export class Worker {
   constructor(config: WorkerConfig, deps: WorkerDeps) {
     this.#config = config;
     this.#deps = deps;
+    this.#schemaWait = new SchemaWait('accelerator-worker', deps);
   }
 
   /** For heartbeats, acknowledgements and metrics. */
@@ -83,46 +89,40 @@ export class Worker {
 
   handle(delivery: Delivery<Dispatch>): void {
     this.#deps.acks.arrived(delivery);
+    this.#decode(delivery);
+  }
+
+  /** Gives up queued work whose slot went away; what runs is finished. */
+  abandon(gone: (record: InboundRecord) => boolean): void {
+    const isGone = (work: Work<WorkerJob>): boolean => gone(work.payload.delivery.record);
+    const queued = [...this.#queue.remove(isGone), ...this.#alone.filter(isGone)];
+    this.#alone = this.#alone.filter((work) => !isGone(work));
+    const waiting = this.#schemaWait.abandon((delivery) => gone(delivery.record));
+    for (const delivery of [...queued.map((work) => work.payload.delivery), ...waiting]) {
+      this.#deps.acks.abandoned(delivery);
+      delivery.abandon();
+    }
+  }
+
+  #decode(delivery: Delivery<Dispatch>): void {
     const decoded = this.#deps.requestCodec.decode(delivery.value.payload);
     switch (decoded.status) {
       case 'ok':
         this.#admit(delivery, decoded.value);
         return;
       case 'unreadable':
-        throw new MillraceError(
+        this.#deadLetter(
+          delivery,
           decoded.code,
           `the request inside the dispatch cannot be read: ${decoded.message}`,
         );
+        return;
       case 'schema-unknown':
-        this.#learn(delivery, decoded.schemaId);
+        this.#schemaWait.wait(delivery, decoded.schemaId, () => this.#decode(delivery));
         return;
       default:
         decoded satisfies never;
     }
-  }
-
-  /** Gives up queued work whose slot went away; what runs is finished. */
-  abandon(gone: (record: InboundRecord) => boolean): void {
-    for (const work of this.#queue.remove((candidate) => gone(candidate.payload.delivery.record)))
-      work.payload.delivery.abandon();
-  }
-
-  #learn(delivery: Delivery<Dispatch>, schemaId: number): void {
-    this.#deps.codecs.learn(schemaId).then(
-      () => this.#retry(delivery),
-      () => this.#deps.clock.after(LEARN_RETRY_MS, () => this.#learn(delivery, schemaId)),
-    );
-  }
-
-  #retry(delivery: Delivery<Dispatch>): void {
-    const decoded = this.#deps.requestCodec.decode(delivery.value.payload);
-    if (decoded.status === 'ok') this.#admit(delivery, decoded.value);
-    else if (decoded.status === 'schema-unknown') this.#learn(delivery, decoded.schemaId);
-    else
-      this.#end(
-        delivery,
-        failedResult(this.#computed(delivery), new MillraceError(decoded.code, decoded.message)),
-      );
   }
 
   #admit(delivery: Delivery<Dispatch>, request: ScoreRequest): void {
@@ -160,21 +160,36 @@ export class Worker {
   }
 
   #pump(): void {
-    while (this.#running < this.#config.batchesInFlightMax && this.#queue.length > 0) {
-      const limits = {
-        requestsMax: this.#config.batchRequestsMax,
-        candidatesMax: this.#config.batchCandidatesMax,
-      };
+    while (this.#running < this.#config.batchesInFlightMax) {
       const nowMs = this.#deps.clock.monotonicMs();
-      const head = this.#queue.peek();
-      if (head === undefined) return;
+      const batch = this.#nextAlone(nowMs) ?? this.#nextBatch(nowMs);
+      if (batch === undefined) return;
+      this.#run(batch, nowMs);
+    }
+  }
+
+  #nextAlone(nowMs: number): Work<WorkerJob>[] | undefined {
+    for (let next = this.#alone.shift(); next !== undefined; next = this.#alone.shift()) {
+      if (next.deadlineMs > nowMs) return [next];
+      this.#expire(next, nowMs);
+    }
+    return undefined;
+  }
+
+  #nextBatch(nowMs: number): Work<WorkerJob>[] | undefined {
+    const limits = {
+      requestsMax: this.#config.batchRequestsMax,
+      candidatesMax: this.#config.batchCandidatesMax,
+    };
+    for (let head = this.#queue.peek(); head !== undefined; head = this.#queue.peek()) {
       const { model } = head.payload;
       const plan = planBatch(this.#queue, limits, nowMs, (requests, candidates) =>
         model.predictMs(requests, candidates),
       );
       for (const work of plan.expired) this.#expire(work, nowMs);
-      if (plan.batch.length > 0) this.#run(plan.batch, nowMs);
+      if (plan.batch.length > 0) return plan.batch;
     }
+    return undefined;
   }
 
   #run(batch: readonly Work<WorkerJob>[], startedMs: number): void {
@@ -190,7 +205,8 @@ export class Worker {
   }
 
   #finish(batch: readonly Work<WorkerJob>[], result: BatchResult, startedMs: number): void {
-    this.#account(batch, result.computeMs);
+    this.#account(result.computeMs);
+    for (const work of batch) this.#completedPredictedMs += work.predictedMs;
     batch.forEach((work, index) => {
       const item: ItemResult = result.items[index] ?? {
         status: 'failed',
@@ -216,29 +232,32 @@ export class Worker {
 
   /** The backend gave up on the whole batch: one by one, so that one request's fault is not another's; who fails alone, and again, is poison. */
   #fail(batch: readonly Work<WorkerJob>[], error: unknown, startedMs: number): void {
-    this.#account(batch, this.#deps.clock.monotonicMs() - startedMs);
+    this.#account(this.#deps.clock.monotonicMs() - startedMs);
     const retries = batch.length === 1 ? 1 : 0;
     for (const work of batch) {
       work.payload.failures += retries;
-      if (work.payload.failures < this.#config.tries) this.#run([work], this.#deps.clock.monotonicMs());
+      if (work.payload.failures < this.#config.tries) this.#alone.push(work);
       else this.#poison(work.payload, error);
     }
     this.#pump();
   }
 
   #poison(job: WorkerJob, error: unknown): void {
-    this.#deps.windows.ended(job.delivery.value, 'DEAD_LETTERED');
-    this.#deps.acks.completed(job.delivery);
     const message = error instanceof Error ? error.message : String(error);
-    job.delivery.deadLetter('POISON', `the model failed on it ${job.failures} times: ${message}`);
+    this.#deadLetter(job.delivery, 'POISON', `the model failed on it ${job.failures} times: ${message}`);
   }
 
-  #account(batch: readonly Work<WorkerJob>[], computeMs: number): void {
+  #deadLetter(delivery: Delivery<Dispatch>, code: ErrorCode, message: string): void {
+    this.#deps.windows.ended(delivery.value, 'DEAD_LETTERED');
+    this.#deps.acks.completed(delivery);
+    delivery.deadLetter(code, message);
+  }
+
+  #account(computeMs: number): void {
     this.#running -= 1;
     this.#busyMs += computeMs;
     this.#serviceMs =
       this.#serviceMs === 0 ? computeMs : SERVICE_DECAY * this.#serviceMs + (1 - SERVICE_DECAY) * computeMs;
-    for (const work of batch) this.#completedPredictedMs += work.predictedMs;
   }
 
   #expire(work: Work<WorkerJob>, nowMs: number): void {

@@ -42,7 +42,7 @@ export function createExtractor(config: ExtractorConfig, deps: ExtractorDeps): E
     const startedMs = deps.clock.monotonicMs();
     const check = checkRequest(request, config.families, config.limits);
     if (check.status === 'rejected') {
-      return ended(delivery, startedMs, config.limits, deps.clock, {
+      return ended(delivery, config.limits, deps.clock, {
         outcome: 'REJECTED',
         code: check.code,
         message: check.message,
@@ -100,13 +100,12 @@ export function identityOf(record: InboundRecord): { topic: string; partition: n
 
 function ended(
   delivery: Delivery<ScoreRequest>,
-  startedMs: number,
   limits: RequestLimits,
   clock: Clock,
   ending: Parameters<typeof endedResult>[1],
 ): Extraction {
   const { record, value: request, inTopicMs } = delivery;
-  const extractMs = clock.monotonicMs() - startedMs;
+  const extractMs = clock.monotonicMs() - delivery.receivedAtMs;
   const result = endedResult(
     {
       requestId: requestName(request.requestId, record),

@@ -44,6 +44,7 @@ export async function createFusedStage(
         inTopicMs: request.inTopicMs,
         deadlineMs: delivery.receivedAtMs + request.budgetMs - delivery.inTopicMs,
         finish: (outputs) => delivery.finish(outputs),
+        deadLetter: (code, message) => delivery.deadLetter(code, message),
         abandon: () => delivery.abandon(),
       });
     },

@@ -31,7 +31,7 @@ export class PolicySource {
   readonly #options: PolicySourceOptions;
   #epoch = 0;
   #refusedEpoch = 0;
-  #reading = false;
+  #reading: Promise<void> | undefined;
   #again = false;
   #closed = false;
   #unwatch: (() => Promise<void>) | undefined;
@@ -43,9 +43,9 @@ export class PolicySource {
 
   async start(): Promise<void> {
     this.#schedulePoll();
-    await this.#readOnce();
+    await this.#read();
     try {
-      this.#unwatch = await this.#options.store.watch(this.#options.scope, () => this.#read());
+      this.#unwatch = await this.#options.store.watch(this.#options.scope, () => void this.#read());
     } catch (error) {
       this.#options.telemetry.logger.warn(
         { error: String(error) },
@@ -63,23 +63,27 @@ export class PolicySource {
   #schedulePoll(): void {
     const { clock, random } = this.#options;
     this.#cancelPoll = clock.after(POLL_MS * (0.8 + 0.4 * random.next()), () => {
-      this.#read();
+      void this.#read();
       if (!this.#closed) this.#schedulePoll();
     });
   }
 
-  #read(): void {
-    if (this.#reading) {
+  /** One reading at a time, however many hints come; those that come meanwhile are answered by one more. */
+  #read(): Promise<void> {
+    if (this.#reading !== undefined) {
       this.#again = true;
-      return;
+      return this.#reading;
     }
-    this.#reading = true;
-    void this.#readOnce().finally(() => {
-      this.#reading = false;
-      if (!this.#again || this.#closed) return;
+    this.#reading = this.#readUntilQuiet();
+    return this.#reading;
+  }
+
+  async #readUntilQuiet(): Promise<void> {
+    do {
       this.#again = false;
-      this.#read();
-    });
+      await this.#readOnce();
+    } while (this.#again && !this.#closed);
+    this.#reading = undefined;
   }
 
   async #readOnce(): Promise<void> {
@@ -99,6 +103,7 @@ export class PolicySource {
   async #take(pointer: PolicyPointer): Promise<void> {
     const { store, scope, member, telemetry } = this.#options;
     const bytes = await store.readDocument(pointer.stable.digest);
+    if (this.#closed) return;
     const verdict = this.#verify(pointer, bytes);
     if (verdict.status === 'applied') {
       telemetry.logger.info(

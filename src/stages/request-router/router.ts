@@ -11,6 +11,7 @@ import {
 } from '../../contracts/records.ts';
 import type { TopicNames } from '../../contracts/topics.ts';
 import { type Work, WorkQueue } from '../../core/batching/work-queue.ts';
+import { type ErrorCode, MillraceError } from '../../core/errors.ts';
 import { explainDecision } from '../../core/policy/explain.ts';
 import { type Choice, chooseTarget, type PoolsOf, type TargetChosen } from '../../core/routing/choose.ts';
 import { FleetState } from '../../core/routing/fleet-state.ts';
@@ -51,6 +52,7 @@ export interface RouteJob {
   /** On the router's monotonic clock: when the budget runs out. */
   deadlineMs: number;
   finish(outputs: readonly OutboundRecord[]): void;
+  deadLetter(code: ErrorCode, message: string): void;
   abandon(): void;
 }
 
@@ -64,14 +66,15 @@ const WAITING_CHECK_MS = 5;
 
 /**
  * Routes requests: policy leaf → filter, score, pick → credit → dispatch. What finds no credit or no worker waits, earliest
- * deadline first per leaf, until an acknowledgement or a heartbeat makes room, or the budget runs out.
+ * deadline first among those of its leaf and model, until an acknowledgement or a heartbeat makes room, or the budget runs out.
  */
 export class Router {
   readonly fleet: FleetState;
   readonly counts = new RouterCounts();
   readonly #config: RouterConfig;
   readonly #deps: RouterDeps;
-  readonly #waiting = new Map<number, WorkQueue<Waiting>>();
+  /** By leaf and model: for what is in one queue there is a place for all or for none. */
+  readonly #waiting = new Map<string, WorkQueue<Waiting>>();
   #policy: ActivePolicy;
   #vector: Float64Array;
   #sequence = 0;
@@ -101,9 +104,9 @@ export class Router {
     return this.fleet.heardOfWorkers ? undefined : 'no worker has been heard of yet';
   }
 
-  /** The swap: requests that wait are decided anew. */
+  /** The swap: requests that wait are decided anew, the most urgent first. */
   setPolicy(policy: ActivePolicy): void {
-    const jobs = this.#takeWaiting(() => true);
+    const jobs = this.#takeWaiting(() => true).sort((a, b) => a.deadlineMs - b.deadlineMs);
     this.#policy = policy;
     this.#vector = new Float64Array(policy.compiled.signalNames.length);
     for (const job of jobs) this.route(job);
@@ -153,8 +156,22 @@ export class Router {
     return compiled.decide(vector, request.context);
   }
 
-  /** Dispatches the request, or ends it; false when it must wait. */
+  /**
+   * Dispatches the request, or ends it; false when it must wait. It may be called for a request that waited, by whatever woke it up: so what
+   * cannot be dispatched at all ends here, as a dead letter, and nobody else is disturbed.
+   */
   #attempt(job: RouteJob, leafIndex: number): boolean {
+    try {
+      return this.#place(job, leafIndex);
+    } catch (error) {
+      const code = error instanceof MillraceError ? error.code : 'POISON';
+      this.counts.error(code);
+      job.deadLetter(code, error instanceof Error ? error.message : String(error));
+      return true;
+    }
+  }
+
+  #place(job: RouteJob, leafIndex: number): boolean {
     const nowMs = this.#deps.clock.monotonicMs();
     if (job.deadlineMs <= nowMs) {
       this.#expire(job, nowMs, 'the budget ran out before a slot could be chosen');
@@ -191,8 +208,7 @@ export class Router {
   #dispatch(job: RouteJob, leafId: string, target: TargetChosen, predictedMs: number, nowMs: number): void {
     const { request } = job;
     const { slot } = target;
-    this.#sequence += 1;
-    const sequence = this.#sequence;
+    const sequence = this.#sequence + 1;
     const policy = this.#decision(leafId);
     const dispatch = makeDispatch({
       requestId: request.requestId,
@@ -203,7 +219,7 @@ export class Router {
       memory: target.memory,
       model: request.model,
       modelVersion: target.version,
-      variant: variantOf(target),
+      variant: variantOf(target, request.model),
       scoreLimit: request.baselineCandidates,
       baselineCandidates: request.baselineCandidates,
       policy,
@@ -223,6 +239,8 @@ export class Router {
       trace: request.explain ? this.#trace(request, leafId, target) : null,
       payload: request.payload,
     });
+    const value = this.#deps.dispatchCodec.encode(dispatch);
+    this.#sequence = sequence;
     this.fleet.recordDispatch(slot, {
       sequence,
       predictedMs,
@@ -235,7 +253,7 @@ export class Router {
         topic: this.#deps.topics.dispatch(slot.pool),
         partition: slot.partition,
         key: Buffer.from(request.requestId),
-        value: this.#deps.dispatchCodec.encode(dispatch),
+        value,
       },
     ]);
   }
@@ -282,10 +300,12 @@ export class Router {
   }
 
   #wait(job: RouteJob, leaf: number): void {
-    let queue = this.#waiting.get(leaf);
+    const { model, modelVersion } = job.request;
+    const key = `${leaf} ${model}@${modelVersion ?? ''}`;
+    let queue = this.#waiting.get(key);
     if (queue === undefined) {
       queue = new WorkQueue<Waiting>();
-      this.#waiting.set(leaf, queue);
+      this.#waiting.set(key, queue);
     }
     queue.push(waitingWork(job, leaf));
     this.#wakeUp ??= this.#deps.clock.after(WAITING_CHECK_MS, () => {
@@ -295,13 +315,13 @@ export class Router {
   }
 
   #retryWaiting(): void {
-    for (const [leaf, queue] of this.#waiting) {
+    for (const [key, queue] of this.#waiting) {
       for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
-        if (this.#attempt(next.payload.job, leaf)) continue;
+        if (this.#attempt(next.payload.job, next.payload.leaf)) continue;
         queue.push(next);
         break;
       }
-      if (queue.length === 0) this.#waiting.delete(leaf);
+      if (queue.length === 0) this.#waiting.delete(key);
     }
   }
 
@@ -317,9 +337,9 @@ export class Router {
 
   #takeWaiting(match: (waiting: Waiting) => boolean): RouteJob[] {
     const jobs: RouteJob[] = [];
-    for (const [leaf, queue] of this.#waiting) {
+    for (const [key, queue] of this.#waiting) {
       for (const work of queue.remove((candidate) => match(candidate.payload))) jobs.push(work.payload.job);
-      if (queue.length === 0) this.#waiting.delete(leaf);
+      if (queue.length === 0) this.#waiting.delete(key);
     }
     return jobs;
   }
@@ -342,9 +362,10 @@ function predictedMsOf(request: RoutableRequest): number {
   return predicted !== undefined && predicted > 0 ? predicted : 1;
 }
 
-function variantOf(target: TargetChosen): Dispatch['variant'] {
+function variantOf(target: TargetChosen, family: string): Dispatch['variant'] {
   return target.slot.status.models.some(
-    (model) => model.version === target.version && model.variant === 'enhanced',
+    (model) =>
+      model.family === family && model.version === target.version && model.variant === 'enhanced',
   )
     ? 'ENHANCED'
     : 'BASELINE';

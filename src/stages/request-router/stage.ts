@@ -85,6 +85,7 @@ export async function createRequestRouterStage(
         inTopicMs: request.inTopicMs + delivery.inTopicMs,
         deadlineMs: delivery.receivedAtMs + request.budgetRemainingMs - delivery.inTopicMs,
         finish: (outputs) => delivery.finish(outputs),
+        deadLetter: (code, message) => delivery.deadLetter(code, message),
         abandon: () => delivery.abandon(),
       };
       router.route(job);
@@ -168,19 +169,26 @@ function publishWindows(config: RequestRouterConfig, deps: StageDeps, router: Ro
     help: 'Epoch of the policy in force.',
   });
   let sequence = 0;
+  let startedMs = deps.clock.monotonicMs();
+  let storing = false;
   return () => {
     router.sweep();
-    const taken = router.counts.take();
     waiting.set(router.waiting);
     epoch.set(router.policy.epoch);
+    // While the broker is away the window stays open, so that windows do not pile up.
+    if (storing) return;
+    const nowMs = deps.clock.monotonicMs();
+    const windowMs = nowMs - startedMs;
+    startedMs = nowMs;
+    const taken = router.counts.take();
     stalls.add(taken.stalls);
     for (const [pool, count] of Object.entries(taken.pools)) dispatched.add(count, { pool });
     sequence += 1;
     const window = makeRouterWindow({
       router: config.router,
       sequence,
-      windowStartMs: deps.clock.wallMs() - config.windowMs,
-      windowMs: config.windowMs,
+      windowStartMs: deps.clock.wallMs() - windowMs,
+      windowMs,
       policyDigest: router.policy.ref.digest,
       policyEpoch: router.policy.epoch,
       exposure: { STABLE: taken.requests },
@@ -189,11 +197,14 @@ function publishWindows(config: RequestRouterConfig, deps: StageDeps, router: Ro
       errors: taken.errors,
       creditStalls: taken.stalls,
     });
-    produceAside(deps, {
+    storing = true;
+    void produceAside(deps, {
       topic: deps.topics.fixed('routing-metrics'),
       partition: 0,
       key: Buffer.from(config.router),
       value: codec.encode(window),
+    }).then(() => {
+      storing = false;
     });
   };
 }

@@ -243,6 +243,14 @@ describe('records of other writers', () => {
       '{"type":"record","name":"ScoreRequest","namespace":"millrace.v1","fields":[]}',
       'requestId',
     ],
+    [
+      'with a field of another type',
+      SCHEMAS.ScoreRequest.replace(
+        '"name":"baselineCandidates","type":"int"',
+        '"name":"baselineCandidates","type":"string"',
+      ),
+      'ScoreRequest.baselineCandidates: cannot read "string" as "int"',
+    ],
     ['that is no record', '"bytes"', 'does not resolve'],
     ['that is no JSON', 'message ScoreRequest {}', 'cannot be used'],
     ['that is no Avro', '{"type":"object","properties":{}}', 'cannot be used'],

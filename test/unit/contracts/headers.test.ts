@@ -51,7 +51,8 @@ describe('handed on', () => {
     expect(passedOn({ tracestate: state, tenant: Buffer.from('a') })).toEqual({});
   });
 
-  it('no state longer than the standard asks for', () => {
+  it('nothing longer than the standard asks for', () => {
+    expect(passedOn({ traceparent: Buffer.alloc(513), tracestate: state })).toEqual({});
     expect(passedOn({ traceparent: parent, tracestate: Buffer.alloc(513) })).toEqual({ traceparent: parent });
   });
 });

@@ -74,7 +74,7 @@ describe('EventHeap', () => {
   it('gives events back in order, whatever was removed from the middle', () => {
     fc.assert(
       fc.property(
-        fc.array(fc.tuple(fc.integer({ min: 0, max: 20 }), fc.boolean()), { maxLength: 200 }),
+        fc.array(fc.tuple(fc.integer({ min: 0, max: 20 }), fc.boolean()), { maxLength: 200, size: 'max' }),
         (scheduled) => {
           const heap = new EventHeap();
           const events = scheduled.map(([dueMs], sequence): ScheduledEvent => {

@@ -1,4 +1,4 @@
-import kafkajs, { type Admin, type Kafka, type KafkaConfig, type SASLOptions } from 'kafkajs';
+import kafkajs, { type Admin, type Kafka, type KafkaConfig, type RetryOptions, type SASLOptions } from 'kafkajs';
 import { MillraceError } from '../../../core/errors.ts';
 import type { TopicSpec, Watermarks } from '../../../ports/message-bus.ts';
 import type { Logger } from '../../../ports/telemetry.ts';
@@ -13,7 +13,10 @@ import { KafkaJsSession } from './session.ts';
 const CONNECT_TIMEOUT_MS = 3_000;
 const LEADERS_TIMEOUT_MS = 15_000;
 const LEADERS_POLL_MS = 20;
+/** Calls that the adapter itself makes again need not be patient. */
 const RETRY = { initialRetryTime: 50, multiplier: 2, factor: 0.2, maxRetryTime: 1_000, retries: 4 };
+/** A consumer that waits some 30 s for its broker is still a member when it comes back; one that crashed has to wait until its old self is out. */
+const PATIENT_RETRY = { initialRetryTime: 100, multiplier: 1.5, factor: 0.2, maxRetryTime: 500, retries: 60 };
 
 /** kafkajs 2.2.4, patched, as the client of the bus. */
 export class KafkaJsClient implements KafkaClient {
@@ -55,7 +58,7 @@ export class KafkaJsClient implements KafkaClient {
 
   async openSession(options: SessionOptions, listener: SessionListener): Promise<Session> {
     // A client of its own: members that share one also share kafkajs's cache of the group's offsets, and clear it for each other.
-    const session = new KafkaJsSession(this.#newKafka(), options, listener);
+    const session = new KafkaJsSession(this.#newKafka(PATIENT_RETRY), options, listener);
     await session.open();
     return session;
   }
@@ -107,8 +110,8 @@ export class KafkaJsClient implements KafkaClient {
     await Promise.all([this.#sender.reset(), closeAdmin]);
   }
 
-  #newKafka(): Kafka {
-    const kafka = new kafkajs.Kafka(this.#config);
+  #newKafka(retry: RetryOptions = RETRY): Kafka {
+    const kafka = new kafkajs.Kafka({ ...this.#config, retry });
     adoptClient(kafka.logger());
     return kafka;
   }
@@ -154,7 +157,6 @@ function toConfig(options: ClientOptions, logger: Logger): KafkaConfig {
     brokers: [...brokers],
     connectionTimeout: CONNECT_TIMEOUT_MS,
     requestTimeout: requestTimeoutMs,
-    retry: RETRY,
     logLevel: kafkajs.logLevel.INFO,
     logCreator: logCreator(logger.child({ component: 'kafkajs' })),
     ...(tls === undefined ? {} : { ssl: tls }),

@@ -47,6 +47,13 @@ export interface Broker {
   metadata(topics?: readonly string[]): Promise<unknown>;
 }
 
+export interface BrokerPool {
+  readonly rootLogger: object;
+  readonly brokers: Readonly<Record<string, unknown>>;
+  metadataExpireAt: number | null;
+  removeBroker(broker: { host: string; port: number }): void;
+}
+
 export interface ProduceResponse {
   topics: { topicName: string; partitions: { partition: number; errorCode: number }[] }[];
 }
@@ -75,6 +82,7 @@ export function installedVersion(): string {
 export const requestQueueClass = (): Prototype<RequestQueue> => load('network/requestQueue');
 export const encoderClass = (): Prototype<Encoder> => load('protocol/encoder');
 export const consumerGroupClass = (): Prototype<ConsumerGroup> => load('consumer/consumerGroup');
+export const brokerPoolClass = (): Prototype<BrokerPool> => load('cluster/brokerPool');
 export const brokerClass = (): Prototype<Broker> => load('broker');
 export const metadataResponse = (version: number): ResponseModule<unknown> =>
   load(`protocol/requests/metadata/v${version}/response`);

@@ -2,6 +2,7 @@ import { crc32c } from '@node-rs/crc32';
 import { MillraceError } from '../../../core/errors.ts';
 import {
   brokerClass,
+  brokerPoolClass,
   compressWith,
   type ConsumerGroup,
   consumerGroupClass,
@@ -80,6 +81,7 @@ export function applyPatches(): void {
   growWithoutFilling();
   keepResponses();
   tolerateBadTopics();
+  keepLastBroker();
   openGroups();
 }
 
@@ -150,6 +152,19 @@ function tolerateBadTopics(): void {
       if (response === undefined) throw error;
       return response;
     }
+  };
+}
+
+/**
+ * A broker whose connection closed is forgotten until the next metadata; with the only one gone there is nobody to ask, and consumers crash at
+ * once where they would only have to wait. The last one is kept: it is connected to again like any other.
+ */
+function keepLastBroker(): void {
+  const { prototype } = brokerPoolClass();
+  const { removeBroker } = prototype;
+  prototype.removeBroker = function remove(broker) {
+    if (ownLoggers.has(this.rootLogger) && Object.keys(this.brokers).length === 1) this.metadataExpireAt = null;
+    else removeBroker.call(this, broker);
   };
 }
 

@@ -160,6 +160,17 @@ describe('memory bus, with faults', () => {
     expect(first.subscription.sinceLastFetchMs()).toBe(0);
   });
 
+  it('does not learn of partitions that it was given and lost while it was cut off', async () => {
+    const { world } = await start(1);
+    const cutOff = world.connect();
+    const member = await world.subscribe(cutOff);
+    cutOff.disconnect();
+    await world.clock.advanceBy(SESSION_TIMEOUT_MS + 1);
+    cutOff.reconnect();
+    await world.clock.advanceBy(1);
+    expect(member.calls).toEqual(['assigned 0']);
+  });
+
   it('takes nothing from a client that was cut off for less than its session', async () => {
     const { world, bus } = await start(1);
     const cutOff = world.connect();
@@ -290,13 +301,14 @@ describe('memory bus, with faults', () => {
 describe('memory bus, closing', () => {
   it('waits for partitions that are being revoked already', async () => {
     const { world, bus } = await start(2);
+    const drains = [800, 100];
     let drained = 0;
     const first = await world.subscribe(
       bus,
       {},
       {
         onRevoked: async () => {
-          await new Promise<void>((resolve) => world.clock.after(500, resolve));
+          await new Promise<void>((resolve) => world.clock.after(drains.shift() ?? 0, resolve));
           drained++;
         },
       },
@@ -305,9 +317,9 @@ describe('memory bus, closing', () => {
     await world.subscribe(world.connect());
     await world.clock.advanceBy(400);
     const closing = watch(first.subscription.close());
-    await world.clock.advanceBy(200);
+    await world.clock.advanceBy(300);
     expect([drained, closing.settled]).toEqual([1, false]);
-    await world.clock.advanceBy(400);
+    await world.clock.advanceBy(200);
     expect([drained, closing.settled]).toEqual([2, true]);
   });
 
@@ -400,6 +412,29 @@ describe('memory bus, misused', () => {
     expect(seen).toEqual(['a', 'b']);
     expect(member.errors).toHaveLength(2);
     expect(world.telemetry.logs.filter(({ level }) => level === 'error')).toHaveLength(2);
+  });
+
+  it('revokes a partition once, though the group is spread anew while it drains', async () => {
+    const { world, bus } = await start(4);
+    const revoked: number[] = [];
+    const slow = await world.subscribe(
+      bus,
+      {},
+      {
+        onRevoked: async (places) => {
+          revoked.push(...places.map(({ partition }) => partition));
+          await new Promise<void>((resolve) => world.clock.after(500, resolve));
+        },
+      },
+    );
+    await world.clock.advanceBy(1);
+    const second = await world.subscribe(world.connect());
+    await world.clock.advanceBy(100);
+    await world.settle(second.subscription.close());
+    await world.subscribe(world.connect());
+    await world.clock.advanceBy(2_000);
+    expect([...revoked].sort()).toEqual([2, 3]);
+    expect(slow.subscription.assigned()).toHaveLength(2);
   });
 
   it('lets partitions go though onRevoked rejects', async () => {

@@ -137,7 +137,7 @@ describe('what a topic in memory keeps', () => {
     const bus = world.connect();
     await world.createTopic(bus, 1, { 'cleanup.policy': 'compact' });
     const produced = bus.produce({ topic: 't', partition: 0, key: null, value: Buffer.from('v') });
-    await expect(world.settle(produced)).rejects.toMatchObject({ code: 'BUS_UNAVAILABLE' });
+    await expect(world.settle(produced)).rejects.toMatchObject({ code: 'POISON', retryable: false });
   });
 
   it.each([

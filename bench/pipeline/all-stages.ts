@@ -1,0 +1,39 @@
+/** All stages of the pipeline in one process on one connection to Kafka, beside a relay in one process. Settings come from the environment. */
+import { loadSettings } from '../../src/config/load-settings.ts';
+import { createBackend, loadModels, openModels } from '../../src/wiring/backends.ts';
+import { poolOf, readFleet } from '../../src/wiring/policy-files.ts';
+import { whenReady } from '../../src/wiring/ready.ts';
+import { openRuntime } from '../../src/wiring/runtime.ts';
+import {
+  startAcceleratorWorker,
+  startFeatureExtractor,
+  startPolicyController,
+  startRequestRouter,
+} from '../../src/wiring/stages.ts';
+
+const READY_MS = 30_000;
+
+const { settings } = loadSettings(process.env);
+const runtime = await openRuntime(settings, 'all-stages');
+const { store } = runtime;
+const fleet = readFleet(settings);
+const repository = await openModels(settings, runtime.telemetry);
+const { accelerator } = poolOf(fleet, settings.worker.pool);
+const backend = createBackend(settings, accelerator, { ...runtime, repository });
+const models = await loadModels(backend, repository, runtime.telemetry);
+const stages = [
+  await startPolicyController(settings, runtime, { fleet, store }),
+  await startAcceleratorWorker(settings, runtime, { fleet, backend, models }),
+  await startRequestRouter(settings, runtime, { fleet, store, repository }),
+];
+if (settings.topology === 'split') stages.push(await startFeatureExtractor(settings, runtime, repository));
+const reason = await whenReady(stages, runtime.clock, READY_MS);
+if (reason !== undefined) throw new Error(`not ready within ${READY_MS / 1_000} s: ${reason}`);
+
+process.once('disconnect', () => process.exit(1));
+process.once('message', () => {
+  void Promise.all(stages.map((stage) => stage.close()))
+    .then(() => Promise.all([runtime.close(), backend.close()]))
+    .then(() => process.exit(0));
+});
+process.send?.('ready');

@@ -1,0 +1,156 @@
+import { loadavg } from 'node:os';
+import { join } from 'node:path';
+import { silentTelemetry } from '../../src/adapters/memory/telemetry.ts';
+import type { ServiceName } from '../../src/cli/service-processes.ts';
+import type { Connection } from '../../src/client/connection.ts';
+import { packageRoot } from '../../src/config/package-root.ts';
+import { loadSettings } from '../../src/config/load-settings.ts';
+import type { Settings } from '../../src/config/settings.ts';
+import { applyTopics, plannedTopics } from '../../src/wiring/apply-topics.ts';
+import { kafkaTransport } from '../../src/wiring/runtime.ts';
+import type { Stack } from '../../src/local-stack/stack.ts';
+import { countRelayed, readBooks } from './books.ts';
+import { Load, type Observed } from './load.ts';
+import { encodedRequests } from './requests.ts';
+import { cpuMs, type Environment, type Subject, startAllStages, startRelay, startServices } from './subject.ts';
+
+/** What stands between ingress and scored-results. */
+export type Variant =
+  | { kind: 'relay'; layout: Layout; patched: boolean; resultBytes?: number }
+  | { kind: 'pipeline'; layout: Layout; environment?: Environment };
+
+/** All in one process, or a process for each hop. */
+export type Layout = 'one-process' | 'process-each';
+
+export type LoadPlan =
+  | { kind: 'closed'; window: number }
+  | { kind: 'open'; perSecond: number };
+
+export interface RunOptions {
+  requestBytes: number;
+  load: LoadPlan;
+  warmUpMs: number;
+  measureMs: number;
+}
+
+export interface RunResult extends Observed {
+  /** CPU of the subject's processes, and of the broker, per request completed while measuring, µs. */
+  cpuUs: number;
+  brokerCpuUs: number;
+  /** Load average of the machine over the last minute, at the end. */
+  load1: number;
+}
+
+const POOL = 'cpu';
+const PARTITIONS = 4;
+
+let runs = 0;
+
+/** The settings of a pipeline of its own on the stack, as its processes read them from the environment. */
+export function newEnvironment(stack: Stack, variant?: Variant): Record<string, string> {
+  runs += 1;
+  return {
+    ...stack.environment,
+    MILLRACE_PREFIX: `bench${process.pid}-${runs}`,
+    MILLRACE_FLEET: join(packageRoot(), 'examples', 'fleets', 'one-pool.yaml'),
+    MILLRACE_POLICY: join(packageRoot(), 'examples', 'policies', 'one-pool.yaml'),
+    MILLRACE_KAFKA_PARTITIONS: String(PARTITIONS),
+    MILLRACE_SLOTS_PER_POOL: String(PARTITIONS),
+    MILLRACE_WORKER_POOL: POOL,
+    MILLRACE_WORKER_SLOTS: [...Array(PARTITIONS).keys()].join(','),
+    MILLRACE_WORKER_BACKEND: 'immediate',
+    MILLRACE_LOG_LEVEL: 'warn',
+    ...(variant?.kind === 'pipeline' ? variant.environment : {}),
+  };
+}
+
+/** One measurement: topics and processes of its own, warm-up, load, then the books; all gone afterwards. @throws Error where a request was lost */
+export async function runOnce(stack: Stack, variant: Variant, options: RunOptions): Promise<RunResult> {
+  const environment = newEnvironment(stack, variant);
+  const { settings } = loadSettings(environment);
+  const client = await kafkaTransport(settings, silentTelemetry()).open();
+  let subject: Subject | undefined;
+  try {
+    await applyTopics(settings, client.bus);
+    subject = await startSubject(variant, settings, environment, client);
+    const result = await underLoad(stack, subject, client, options);
+    await subject.stop();
+    subject = undefined;
+    await checkBooks(variant, client);
+    return result;
+  } finally {
+    await subject?.stop();
+    await client.bus.admin.deleteTopics(plannedTopics(settings).map(({ name }) => name));
+    await client.close();
+  }
+}
+
+function startSubject(
+  variant: Variant,
+  settings: Settings,
+  environment: Environment,
+  { topics }: Connection,
+): Promise<Subject> {
+  const oneProcess = variant.layout === 'one-process';
+  if (variant.kind === 'pipeline') {
+    return oneProcess ? startAllStages(environment) : startServices(environment, servicesOf(settings));
+  }
+  const chain = [topics.ingress(), topics.fixed('features'), topics.dispatch(POOL)];
+  const hops = chain.map((from, index) => {
+    const to = chain[index + 1] ?? topics.fixed('scored-results');
+    const isLast = index === chain.length - 1;
+    return isLast && variant.resultBytes !== undefined
+      ? { from, to, valueBytesMax: variant.resultBytes }
+      : { from, to };
+  });
+  return startRelay({ brokers: settings.kafka.brokers, hops, patched: variant.patched }, oneProcess);
+}
+
+function servicesOf(settings: Settings): ServiceName[] {
+  const all: ServiceName[] = ['policy-controller', 'request-router', 'accelerator-worker'];
+  return settings.topology === 'split' ? ['feature-extractor', ...all] : all;
+}
+
+async function underLoad(
+  stack: Stack,
+  subject: Subject,
+  client: Connection,
+  options: RunOptions,
+): Promise<RunResult> {
+  const broker = [stack.pids['kafka-1'] ?? -1];
+  const cpu = { subject: 0, broker: 0 };
+  const load = await Load.open({
+    bus: client.bus,
+    ingress: client.topics.ingress(),
+    results: client.topics.fixed('scored-results'),
+    requests: encodedRequests(options.requestBytes, client.codecs.for('ScoreRequest')),
+    onMeasuring(at) {
+      const sign = at === 'start' ? -1 : 1;
+      cpu.subject += sign * cpuMs(subject.pids);
+      cpu.broker += sign * cpuMs(broker);
+    },
+  });
+  const { warmUpMs, measureMs } = options;
+  const observed =
+    options.load.kind === 'closed'
+      ? await load.closedLoop(options.load.window, warmUpMs, measureMs)
+      : await load.openLoop(options.load.perSecond, warmUpMs, measureMs);
+  await load.close();
+  return {
+    ...observed,
+    cpuUs: (cpu.subject * 1_000) / observed.completed,
+    brokerCpuUs: (cpu.broker * 1_000) / observed.completed,
+    load1: loadavg()[0] ?? Number.NaN,
+  };
+}
+
+async function checkBooks(variant: Variant, client: Connection): Promise<void> {
+  if (variant.kind === 'relay') {
+    const counted = await countRelayed(client);
+    if (counted.ingress !== counted.results) throw new Error(`the relay lost records: ${JSON.stringify(counted)}`);
+    return;
+  }
+  const books = await readBooks(client);
+  if (!books.balanced || books.inFlight !== 0 || books.outcomes.scored !== books.ingress)
+    throw new Error(`not every request was scored: ${JSON.stringify(books)}`);
+}

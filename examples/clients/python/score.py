@@ -1,0 +1,187 @@
+"""Scores candidates through millrace with nothing but Confluent's own Kafka and Avro clients.
+
+    python score.py --candidates 5
+
+Brokers, registry and topic prefix come from MILLRACE_KAFKA_BROKERS, MILLRACE_REGISTRY_URL and MILLRACE_PREFIX unless given.
+The request is made from the synthetic catalogue that the model `ranker` was trained beside. The tensors are plain bytes:
+little-endian float32, row after row.
+"""
+
+import argparse
+import json
+import os
+import struct
+import sys
+import time
+import uuid
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+ROOT = Path(__file__).resolve().parents[3]
+REQUEST_SCHEMA = ROOT / "schemas" / "score-request.v1.avsc"
+CATALOGUE = ROOT / "models" / "catalogue"
+FLOAT_BYTES = 4
+USER_FEATURES = 64
+ITEM_FEATURES = 32
+
+
+def fp32(name, shape, contents):
+    return {"name": name, "datatype": "FP32", "shape": shape, "contents": contents}
+
+
+def int64(name, values):
+    return {"name": name, "datatype": "INT64", "shape": [len(values)], "contents": struct.pack(f"<{len(values)}q", *values)}
+
+
+def make_request(request_id, candidates, deadline_ms=None):
+    """The catalogue's first user at nine in the evening, and its most popular items. Fields with defaults may be left out."""
+    items = json.loads((CATALOGUE / "items.json").read_text())
+    best = sorted(range(len(items["ids"])), key=lambda row: -items["popularity"][row])[:candidates]
+    features = (CATALOGUE / "items.features.f32").read_bytes()
+    row_bytes = ITEM_FEATURES * FLOAT_BYTES
+    rows = b"".join(features[row * row_bytes : (row + 1) * row_bytes] for row in best)
+    user = bytearray((CATALOGUE / "users.features.f32").read_bytes()[: USER_FEATURES * FLOAT_BYTES])
+    # Features 16 to 19 are the request's context: sine and cosine of the hour, weekend, mobile.
+    struct.pack_into("<4f", user, 16 * FLOAT_BYTES, -0.7071, 0.7071, 0.0, 1.0)
+    return {
+        "requestId": request_id,
+        "model": "ranker",
+        "deadlineMs": deadline_ms,
+        "baselineCandidates": len(best),
+        "candidateIds": int64("ids", [items["ids"][row] for row in best]),
+        "requestTensors": [fp32("user", [USER_FEATURES], bytes(user))],
+        "candidateTensors": [fp32("item", [len(best), ITEM_FEATURES], rows)],
+    }
+
+
+def request_serializer(registry, schema=None):
+    """Registers nothing: the schema is millrace's own, and the pipeline has registered it."""
+    return AvroSerializer(registry, schema or REQUEST_SCHEMA.read_text(), conf={"auto.register.schemas": False})
+
+
+class Ingress:
+    """Produces to the ingress topic and answers where the record lies: that place is the request's identity."""
+
+    def __init__(self, brokers, prefix):
+        self.topic = f"{prefix}.ingress.v1"
+        # murmur2_random is what Java clients do; librdkafka's own default hashes otherwise.
+        # A request may have 1 MiB; librdkafka's own limit is a little lower.
+        self._producer = Producer({
+            "bootstrap.servers": brokers,
+            "acks": "all",
+            "partitioner": "murmur2_random",
+            "message.max.bytes": 2**20,
+        })
+
+    def send(self, key, value):
+        placed = []
+
+        def delivered(error, message):
+            placed.append(error or (message.topic(), message.partition(), message.offset()))
+
+        self._producer.produce(self.topic, key=key, value=value, on_delivery=delivered)
+        self._producer.flush(30)
+        if not placed:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        if isinstance(placed[0], KafkaError):
+            raise KafkaException(placed[0])
+        return placed[0]
+
+
+class Results:
+    """Everything on scored-results from now on. Of several results with one identity, the first is the answer."""
+
+    def __init__(self, brokers, prefix, registry):
+        self.topic = f"{prefix}.scored-results.v1"
+        self._deserialize = AvroDeserializer(registry)
+        self._answers = {}
+        self._consumer = Consumer({"bootstrap.servers": brokers, "group.id": f"score-{uuid.uuid4()}", "enable.auto.commit": False})
+        partitions = self._consumer.list_topics(self.topic, 30).topics[self.topic].partitions
+        self._consumer.assign([TopicPartition(self.topic, each, self._end(each)) for each in partitions])
+
+    def _end(self, partition):
+        return self._consumer.get_watermark_offsets(TopicPartition(self.topic, partition), 30)[1]
+
+    def wait(self, identity, timeout_s):
+        """The result of the request with that identity, and the message that it came in."""
+        until = time.monotonic() + timeout_s
+        while identity not in self._answers:
+            if time.monotonic() > until:
+                raise TimeoutError(f"no result of {identity} within {timeout_s} s")
+            message = self._consumer.poll(0.2)
+            if message is None:
+                continue
+            if message.error():
+                raise KafkaException(message.error())
+            result = self._deserialize(message.value(), SerializationContext(self.topic, MessageField.VALUE))
+            place = result["identity"]
+            # Lowest offset wins: a later result of the same identity is a repetition.
+            self._answers.setdefault((place["topic"], place["partition"], place["offset"]), (result, message))
+        return self._answers[identity]
+
+    def close(self):
+        self._consumer.close()
+
+
+def scores_of(result):
+    """(candidate id, score) in the order of the request."""
+    count = result["candidatesScored"]
+    ids = struct.unpack(f"<{count}q", result["candidateIds"]["contents"]) if result["candidateIds"] else range(count)
+    return list(zip(ids, struct.unpack(f"<{count}f", result["scores"])))
+
+
+def connection_arguments(description):
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--brokers", default=os.environ.get("MILLRACE_KAFKA_BROKERS", "localhost:9092"))
+    parser.add_argument("--registry", default=os.environ.get("MILLRACE_REGISTRY_URL", "http://localhost:8081"))
+    parser.add_argument("--prefix", default=os.environ.get("MILLRACE_PREFIX", "millrace"))
+    parser.add_argument("--timeout", type=float, default=30, help="seconds to wait for a result")
+    return parser
+
+
+def main():
+    parser = connection_arguments("Scores popular items of the synthetic catalogue for its first user.")
+    parser.add_argument("--candidates", type=int, default=5)
+    parser.add_argument("--deadline-ms", type=int, default=1000)
+    parser.add_argument("--request-id", default=str(uuid.uuid4()))
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    options = parser.parse_args()
+
+    registry = SchemaRegistryClient({"url": options.registry})
+    serialize = request_serializer(registry)
+    ingress = Ingress(options.brokers, options.prefix)
+    results = Results(options.brokers, options.prefix, registry)
+    request = make_request(options.request_id, options.candidates, options.deadline_ms)
+    value = serialize(request, SerializationContext(ingress.topic, MessageField.VALUE))
+    identity = ingress.send(options.request_id, value)
+    result, message = results.wait(identity, options.timeout)
+    results.close()
+
+    scored = scores_of(result)
+    if options.json:
+        print(json.dumps({
+            "requestId": result["requestId"],
+            "identity": identity,
+            "key": message.key().decode(),
+            "resultPartition": message.partition(),
+            "outcome": result["outcome"],
+            "reason": result["reason"],
+            "modelVersion": result["modelVersion"],
+            "scores": scored,
+        }))
+    else:
+        by = f" by {result['model']}@{result['modelVersion']}" if result["modelVersion"] else ""
+        print(f"{result['outcome']} {result['requestId']}{by} in {result['timings']['totalMs']:.1f} ms")
+        if result["reason"]:
+            print(f"{result['reason']['code']}: {result['reason']['message']}")
+        for candidate, score in sorted(scored, key=lambda pair: -pair[1]):
+            print(f"{candidate:>8}  {score:.4f}")
+    return 0 if result["outcome"] in ("SCORED", "DEGRADED") else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

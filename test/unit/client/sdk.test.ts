@@ -1,0 +1,69 @@
+import { describe, expect, it } from 'vitest';
+import { silentTelemetry } from '../../../src/adapters/memory/telemetry.ts';
+import { connect, embedded, fp32, int64, kafka, readFp32, readIds } from '../../../src/wiring/sdk.ts';
+
+const ONE_POOL = {
+  fleet: 'examples/fleets/one-pool.yaml',
+  policy: 'examples/policies/one-pool.yaml',
+  seed: 1,
+  telemetry: silentTelemetry(),
+};
+
+const REQUEST = {
+  model: 'ranker',
+  deadlineMs: 60_000,
+  baselineCandidates: 2,
+  candidateIds: int64('candidate_ids', [1001, 1002]),
+  requestTensors: [fp32('user', [64], new Float32Array(64))],
+  candidateTensors: [
+    fp32(
+      'item',
+      [2, 32],
+      Float32Array.from({ length: 64 }, (_, index) => Math.sin(index)),
+    ),
+  ],
+};
+
+describe('embedded()', () => {
+  it('runs a pipeline that its clients share, and ends with the last of them', async () => {
+    const transport = embedded(ONE_POOL);
+    const producer = await connect({ transport });
+    const reader = await connect({ transport });
+    const results = reader.results();
+    await results.ready;
+    const result = await producer.score(REQUEST);
+    expect(result).toMatchObject({ outcome: 'SCORED', model: 'ranker', candidatesScored: 2 });
+    expect(result.candidateIds === null ? [] : readIds(result.candidateIds)).toEqual(['1001', '1002']);
+    const scores = [...readFp32(result.scores)];
+    expect(scores).toHaveLength(2);
+    for (const score of scores) expect(score).toBeGreaterThan(0);
+    expect((await results.next()).value).toMatchObject({ result: { requestId: result.requestId } });
+    await producer.close();
+    const again = await reader.score(REQUEST);
+    expect(again.outcome).toBe('SCORED');
+    await reader.close();
+    const late = await connect({ transport });
+    expect((await late.score(REQUEST)).identity.offset).toBe(0);
+    await late.close();
+  });
+
+  it('refuses a policy that it cannot read, and can be tried again', async () => {
+    const transport = embedded({ ...ONE_POOL, policy: 'no/such/policy.yaml' });
+    for (let attempt = 0; attempt < 2; attempt += 1)
+      await expect(connect({ transport })).rejects.toMatchObject({ code: 'INVALID_CONFIG' });
+  });
+});
+
+describe('kafka()', () => {
+  it.each([
+    ['a broker without a port', { brokers: ['localhost'] }, /kafka\.brokers.*localhost.*host:port/],
+    ['a prefix that topics cannot have', { brokers: ['h:1'], prefix: 'No Such' }, /prefix.*No Such/],
+  ])('refuses %s', (_name, options, message) => {
+    expect(() => kafka({ registryUrl: 'http://localhost:1', ...options })).toThrow(message);
+  });
+
+  it('says what is missing', async () => {
+    const without = kafka({ brokers: ['127.0.0.1:1'], registryUrl: '', telemetry: silentTelemetry() });
+    await expect(connect({ transport: without })).rejects.toMatchObject({ code: 'INVALID_CONFIG' });
+  });
+});
