@@ -20,7 +20,12 @@ export async function run(options: readonly string[]): Promise<{ rows: BenchRow[
   const stack = await startStack();
   try {
     const load = { kind: 'open' as const, perSecond: PER_SECOND };
-    const compared = await compare(stack, VARIANTS, { requestBytes: REQUEST_BYTES, load, warmUpMs, measureMs }, rounds);
+    const compared = await compare(
+      stack,
+      VARIANTS,
+      { requestBytes: REQUEST_BYTES, load, warmUpMs, measureMs },
+      rounds,
+    );
     const rows = Object.entries(compared).flatMap(([name, results]) => latencyRows(name, results));
     const p50 = (result: RunResult): number => result.latencyMsP50;
     rows.push(
@@ -48,7 +53,17 @@ export async function run(options: readonly string[]): Promise<{ rows: BenchRow[
 function latencyRows(name: string, results: readonly RunResult[]): BenchRow[] {
   const peer = name.startsWith('relay') ? { peer: 'bare kafkajs relay' } : {};
   return [
-    { metric: `p50, ${name}`, value: medianOf(results, ({ latencyMsP50 }) => latencyMsP50), unit: 'ms', ...peer },
-    { metric: `p99, ${name}`, value: medianOf(results, ({ latencyMsP99 }) => latencyMsP99), unit: 'ms', ...peer },
+    {
+      metric: `p50, ${name}`,
+      value: medianOf(results, ({ latencyMsP50 }) => latencyMsP50),
+      unit: 'ms',
+      ...peer,
+    },
+    {
+      metric: `p99, ${name}`,
+      value: medianOf(results, ({ latencyMsP99 }) => latencyMsP99),
+      unit: 'ms',
+      ...peer,
+    },
   ];
 }

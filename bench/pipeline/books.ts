@@ -17,7 +17,13 @@ export async function readBooks(connection: Connection): Promise<LedgerSummary> 
     const kind = outcomeKind(outcome);
     if (kind === undefined) throw new Error(`a result has no known outcome: ${outcome}`);
     const { partition, offset } = record;
-    ledger.result({ identityKey: identityKey(identity), partition, offset, outcome: kind, latencyMs: timings.totalMs });
+    ledger.result({
+      identityKey: identityKey(identity),
+      partition,
+      offset,
+      outcome: kind,
+      latencyMs: timings.totalMs,
+    });
   }
   return ledger.summary();
 }
@@ -40,7 +46,9 @@ export async function countRelayed(connection: Connection): Promise<{ ingress: n
   await readAll(connection, topics.ingress(), () => {
     ingress += 1;
   });
-  await readAll(connection, topics.fixed('scored-results'), ({ key }) => keys.add(key?.latin1Slice() ?? ''));
+  await readAll(connection, topics.fixed('scored-results'), ({ key }) =>
+    keys.add(key?.toString('latin1') ?? ''),
+  );
   return { ingress, results: keys.size };
 }
 
@@ -49,7 +57,9 @@ async function readAll(
   topic: string,
   onRecord: (record: InboundRecord) => void,
 ): Promise<void> {
-  const reader = await bus.read({ topics: [topic], startAt: 'earliest' }, (records) => records.forEach(onRecord));
+  const reader = await bus.read({ topics: [topic], startAt: 'earliest' }, (records) =>
+    records.forEach(onRecord),
+  );
   await reader.caughtUp;
   await reader.close();
 }

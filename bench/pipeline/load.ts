@@ -43,9 +43,9 @@ export class Load {
 
   static async open(options: LoadOptions): Promise<Load> {
     const load = new Load(options, await options.bus.partitionCount(options.ingress));
-    load.#reader = await options.bus.read({ topics: [options.results], startAt: 'latest' }, (records) =>
-      records.forEach((record) => load.#complete(record)),
-    );
+    load.#reader = await options.bus.read({ topics: [options.results], startAt: 'latest' }, (records) => {
+      for (const record of records) load.#complete(record);
+    });
     return load;
   }
 
@@ -91,7 +91,7 @@ export class Load {
     const { bus, ingress, requests } = this.#options;
     const { key, value } = requests.make(this.#sent);
     this.#sent += 1;
-    this.#sentMs.set(key.latin1Slice(), intendedMs);
+    this.#sentMs.set(key.toString('latin1'), intendedMs);
     bus
       .produce({ topic: ingress, partition: partitionForKey(key, this.#partitions), key, value })
       .catch((error: unknown) => {
@@ -100,7 +100,7 @@ export class Load {
   }
 
   #complete({ key }: InboundRecord): void {
-    const id = key?.latin1Slice() ?? '';
+    const id = key?.toString('latin1') ?? '';
     const sentMs = this.#sentMs.get(id);
     if (sentMs === undefined || !this.#sentMs.delete(id)) return;
     this.#completed += 1;
@@ -129,7 +129,8 @@ export class Load {
   async #drain(): Promise<void> {
     const untilMs = performance.now() + DRAIN_MS;
     while (this.#sentMs.size > 0) {
-      if (performance.now() > untilMs) throw new Error(`${this.#sentMs.size} of ${this.#sent} requests were not answered`);
+      if (performance.now() > untilMs)
+        throw new Error(`${this.#sentMs.size} of ${this.#sent} requests were not answered`);
       await this.#pause(20);
     }
   }

@@ -15,8 +15,14 @@ export async function modelAlonePerSecond(
   const { settings } = loadSettings(environment);
   const telemetry = silentTelemetry();
   const repository = await openModels(settings, telemetry);
-  const backend = createBackend(settings, 'cpu', { repository, clock: systemClock(), random: systemRandom() });
-  const family = repository.families.find(({ versions }) => versions.some(({ variant }) => variant === 'baseline'));
+  const backend = createBackend(settings, 'cpu', {
+    repository,
+    clock: systemClock(),
+    random: systemRandom(),
+  });
+  const family = repository.families.find(({ versions }) =>
+    versions.some(({ variant }) => variant === 'baseline'),
+  );
   const newest = family?.versions.filter(({ variant }) => variant === 'baseline').at(-1);
   if (newest === undefined) throw new Error('the repository has no baseline version');
   const model = await backend.load(newest.family, newest.version);

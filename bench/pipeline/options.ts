@@ -8,7 +8,10 @@ export interface Effort {
 }
 
 /** `--rounds`, `--seconds` (measured), `--warm-up` (seconds before). */
-export function readEffort(args: readonly string[], defaults: { rounds: number; seconds: number; warmUp: number }): Effort {
+export function readEffort(
+  args: readonly string[],
+  defaults: { rounds: number; seconds: number; warmUp: number },
+): Effort {
   const { values } = parseArgs({
     args: [...args],
     options: {

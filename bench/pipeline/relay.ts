@@ -21,7 +21,12 @@ async function relay({ brokers, hops, patched }: RelayOptions): Promise<() => Pr
   if (patched) applyPatches();
   const newClient = () =>
     new kafkajs.Kafka({ clientId: 'relay', brokers: [...brokers], logLevel: kafkajs.logLevel.ERROR });
-  const producer = newClient().producer({ createPartitioner: () => ({ message }) => message.partition ?? 0 });
+  const producer = newClient().producer({
+    createPartitioner:
+      () =>
+      ({ message }) =>
+        message.partition ?? 0,
+  });
   await producer.connect();
   const consumers = hops.map(({ from }) =>
     newClient().consumer({

@@ -30,8 +30,11 @@ interface Template {
 /** Requests from the catalogue with as many candidates as fit into `bytes`. */
 export function encodedRequests(bytes: number, codec: RecordCodec<ScoreRequest>): EncodedRequests {
   const catalogue = readCatalogue(join(import.meta.dirname, '../../models/catalogue'));
-  const maker = createRequestMaker(catalogue, seededRandom(SEED).stream('requests'), { deadlineMs: DEADLINE_MS });
-  const sizeOf = (candidates: number): number => codec.encode(maker.make(idOf(0), shapeOf(candidates))).length;
+  const maker = createRequestMaker(catalogue, seededRandom(SEED).stream('requests'), {
+    deadlineMs: DEADLINE_MS,
+  });
+  const sizeOf = (candidates: number): number =>
+    codec.encode(maker.make(idOf(0), shapeOf(candidates))).length;
   const perCandidate = (sizeOf(21) - sizeOf(1)) / 20;
   const candidates = Math.max(1, 1 + Math.floor((bytes - sizeOf(1)) / perCandidate));
   const requests = Array.from({ length: DISTINCT_REQUESTS }, () => maker.make(idOf(0), shapeOf(candidates)));

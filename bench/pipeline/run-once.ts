@@ -3,16 +3,23 @@ import { join } from 'node:path';
 import { silentTelemetry } from '../../src/adapters/memory/telemetry.ts';
 import type { ServiceName } from '../../src/cli/service-processes.ts';
 import type { Connection } from '../../src/client/connection.ts';
-import { packageRoot } from '../../src/config/package-root.ts';
 import { loadSettings } from '../../src/config/load-settings.ts';
+import { packageRoot } from '../../src/config/package-root.ts';
 import type { Settings } from '../../src/config/settings.ts';
+import type { Stack } from '../../src/local-stack/stack.ts';
 import { applyTopics, plannedTopics } from '../../src/wiring/apply-topics.ts';
 import { kafkaTransport } from '../../src/wiring/runtime.ts';
-import type { Stack } from '../../src/local-stack/stack.ts';
 import { countRelayed, readBooks } from './books.ts';
 import { Load, type Observed } from './load.ts';
 import { encodedRequests } from './requests.ts';
-import { cpuMs, type Environment, type Subject, startAllStages, startRelay, startServices } from './subject.ts';
+import {
+  cpuMs,
+  type Environment,
+  type Subject,
+  startAllStages,
+  startRelay,
+  startServices,
+} from './subject.ts';
 
 /** What stands between ingress and scored-results. */
 export type Variant =
@@ -22,9 +29,7 @@ export type Variant =
 /** All in one process, or a process for each hop. */
 export type Layout = 'one-process' | 'process-each';
 
-export type LoadPlan =
-  | { kind: 'closed'; window: number }
-  | { kind: 'open'; perSecond: number };
+export type LoadPlan = { kind: 'closed'; window: number } | { kind: 'open'; perSecond: number };
 
 export interface RunOptions {
   requestBytes: number;
@@ -147,7 +152,8 @@ async function underLoad(
 async function checkBooks(variant: Variant, client: Connection): Promise<void> {
   if (variant.kind === 'relay') {
     const counted = await countRelayed(client);
-    if (counted.ingress !== counted.results) throw new Error(`the relay lost records: ${JSON.stringify(counted)}`);
+    if (counted.ingress !== counted.results)
+      throw new Error(`the relay lost records: ${JSON.stringify(counted)}`);
     return;
   }
   const books = await readBooks(client);

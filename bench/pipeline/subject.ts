@@ -28,7 +28,10 @@ export function startAllStages(environment: Environment): Promise<Subject> {
   return startFork('all-stages.ts', [], environment);
 }
 
-export async function startServices(environment: Environment, services: readonly ServiceName[]): Promise<Subject> {
+export async function startServices(
+  environment: Environment,
+  services: readonly ServiceName[],
+): Promise<Subject> {
   const logFolder = mkdtempSync(join(tmpdir(), 'millrace-bench-'));
   const started = await Promise.all(
     services.map(async (service): Promise<Subject> => {
@@ -96,7 +99,9 @@ const TICKS_PER_SECOND = 100;
 export function cpuMs(pids: readonly number[]): number {
   let ticks = 0;
   for (const pid of pids) {
-    const fields = readProc(pid, 'stat')?.replace(/^.*\) /s, '').split(' ');
+    const fields = readProc(pid, 'stat')
+      ?.replace(/^.*\) /s, '')
+      .split(' ');
     ticks += Number(fields?.[11]) + Number(fields?.[12]);
   }
   return (ticks * 1_000) / TICKS_PER_SECOND;

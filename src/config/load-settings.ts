@@ -146,8 +146,8 @@ function readFile(
   } catch (error) {
     throw new MillraceError(
       'INVALID_CONFIG',
-      `the file that MILLRACE_CONFIG names cannot be read: ${error instanceof Error ? error.message : String(error)}`,
-      { value: file, cause: error },
+      `the file that MILLRACE_CONFIG names cannot be read: ${firstLine(error)}`,
+      { value: file },
     );
   }
   if (content === null || content === undefined) return;
@@ -157,6 +157,11 @@ function readFile(
       allowed: 'a YAML mapping, such as `topology: fused`',
     });
   for (const [path, value] of flatten(content, variables, [])) put(path, value, 'file');
+}
+
+/** What follows the first line of a YAML error quotes the file, which may hold secrets. */
+function firstLine(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).split('\n')[0] ?? '';
 }
 
 function* flatten(
@@ -267,6 +272,9 @@ export function shownValue(variable: SettingVariable, settings: Settings): unkno
 }
 
 function masked(setting: string, value: unknown): unknown {
-  if (typeof value !== 'string' || value === '') return value;
-  return SECRET.test(setting) ? '***' : value.replace(CREDENTIALS_OF_URL, '$1***@');
+  if (value === '' || value === undefined) return value;
+  if (SECRET.test(setting)) return '***';
+  if (Array.isArray(value)) return value.map((item) => masked(setting, item));
+  if (typeof value === 'object' && value !== null) return 'a mapping';
+  return typeof value === 'string' ? value.replace(CREDENTIALS_OF_URL, '$1***@') : value;
 }

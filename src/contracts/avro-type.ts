@@ -1,11 +1,12 @@
 import avro from 'avsc';
+import { type Cursor, readText, writeShortText } from './short-text.ts';
 
 /** The part of avsc's cursor that a type of our own needs. */
-interface Tap {
-  readonly buf: Buffer;
-  pos: number;
+interface Tap extends Cursor {
   readLong(): number;
+  skipLong(): void;
   writeLong(value: number): void;
+  writeString(text: string): void;
 }
 
 /**
@@ -18,6 +19,52 @@ class BytesView extends avro.types.BytesType {
     const start = tap.pos;
     tap.pos = start + length;
     return tap.buf.subarray(start, tap.pos);
+  }
+}
+
+/** Avro `string`: nearly all of ours are the same few words, over and over. */
+class Text extends avro.types.StringType {
+  _read(tap: Tap): string {
+    return readText(tap, tap.readLong());
+  }
+
+  _write(tap: Tap, value: unknown): void {
+    if (typeof value !== 'string') throw new Error(`${String(value)} is no text`);
+    if (!writeShortText(tap, value)) tap.writeString(value);
+  }
+}
+
+/** Avro `map`, its keys read and written like texts. */
+class TextMap extends avro.types.MapType {
+  declare readonly valuesType: avro.Type & {
+    _read(tap: Tap): unknown;
+    _write(tap: Tap, value: unknown): void;
+  };
+
+  _read(tap: Tap): Record<string, unknown> {
+    const values = this.valuesType;
+    const map: Record<string, unknown> = {};
+    for (let count = tap.readLong(); count !== 0; count = tap.readLong()) {
+      if (count < 0) tap.skipLong();
+      for (let left = Math.abs(count); left > 0; left -= 1) {
+        const key = readText(tap, tap.readLong());
+        map[key] = values._read(tap);
+      }
+    }
+    return map;
+  }
+
+  _write(tap: Tap, value: unknown): void {
+    if (value === null || typeof value !== 'object' || Array.isArray(value))
+      throw new Error(`${String(value)} is no map`);
+    const map = value as Record<string, unknown>;
+    const keys = Object.keys(map);
+    if (keys.length > 0) tap.writeLong(keys.length);
+    for (const key of keys) {
+      if (!writeShortText(tap, key)) tap.writeString(key);
+      this.valuesType._write(tap, map[key]);
+    }
+    tap.writeLong(0);
   }
 }
 
@@ -45,6 +92,7 @@ class ExactLong extends avro.types.LongType {
   }
 }
 
+const TEXT = new Text();
 const BYTES_VIEW = new BytesView();
 const EXACT_LONG = new ExactLong();
 
@@ -61,12 +109,18 @@ export function parseType(schema: string): avro.Type {
   }
   return avro.Type.forSchema(JSON.parse(schema) as avro.Schema, {
     omitRecordMethods: true,
-    typeHook: (part) => ownType(part),
+    typeHook: ownType,
   });
 }
 
-function ownType(schema: unknown): avro.Type | undefined {
+function ownType(
+  schema: avro.Schema,
+  options: ConstructorParameters<typeof avro.types.MapType>[1],
+): avro.Type | undefined {
   const name = typeof schema === 'object' && schema !== null && 'type' in schema ? schema.type : schema;
+  if (name === 'string') return TEXT;
+  if (name === 'map')
+    return new TextMap(schema as ConstructorParameters<typeof avro.types.MapType>[0], options);
   if (name === 'bytes') return BYTES_VIEW;
   return name === 'long' ? EXACT_LONG : undefined;
 }

@@ -149,9 +149,7 @@ class StageLoop<T> implements RunningStage {
         this.#deadLetter(record, undefined, decoded.code, decoded.message);
         return;
       case 'schema-unknown':
-        this.#schemaWait.wait(record, decoded.schemaId, () =>
-          this.#decode(record, receivedAtMs, inTopicMs),
-        );
+        this.#schemaWait.wait(record, decoded.schemaId, () => this.#decode(record, receivedAtMs, inTopicMs));
         return;
       default:
         decoded satisfies never;

@@ -5,15 +5,10 @@ import { identityKey, type RequestIdentity } from '../../src/core/outcome/identi
 import type { OutboundRecord } from '../../src/ports/message-bus.ts';
 import { type OutsideLedger, openOutsideLedger } from '../../src/traffic/outside-ledger.ts';
 import { eventually } from '../slow/real-pipeline.ts';
-import {
-  type InputCase,
-  REFUSED,
-  SCORED_ALL_THE_SAME,
-  type SentRecord,
-  UNREADABLE,
-  type Wire,
-} from './bad-input-cases.ts';
 import { type InProcessPipeline, startInProcessPipeline } from './in-process-pipeline.ts';
+import type { InputCase, SentRecord, Wire } from './input-case.ts';
+import { SCORED_ALL_THE_SAME } from './odd-requests.ts';
+import { REFUSED } from './refused-requests.ts';
 import {
   headerText,
   type LandedResult,
@@ -22,6 +17,7 @@ import {
   stockPartition,
 } from './results-by-identity.ts';
 import { encoder, openStockClient, readSchema, requestFor, type StockClient } from './stock-client.ts';
+import { UNREADABLE } from './unreadable-records.ts';
 
 const PARTITIONS = 4;
 const REQUEST_BYTES_MAX = 65_536;

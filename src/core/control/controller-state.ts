@@ -62,9 +62,9 @@ export function scopeState(state: ControllerState, scope: string): ScopeState {
   return state.scopes.get(scope) ?? NO_SCOPE;
 }
 
-/** What the command means now. Every command gives at least one event, a repeated one none. */
+/** What the command means now. Every command gives at least one event, a repeated one none; without an id none is a repetition. */
 export function decide(state: ControllerState, command: ControllerCommand): readonly ControllerEvent[] {
-  if (state.decided.has(command.commandId)) return [];
+  if (command.commandId !== '' && state.decided.has(command.commandId)) return [];
   const scope = scopeState(state, command.scope);
   switch (command.kind) {
     case 'refused':

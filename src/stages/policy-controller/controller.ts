@@ -1,4 +1,4 @@
-import type { Codecs } from '../../contracts/codec.ts';
+import type { Codecs, Decoded, RecordCodec } from '../../contracts/codec.ts';
 import { type ControlCommand, type ControlEvent, makeControlEvent } from '../../contracts/records.ts';
 import type { TopicNames } from '../../contracts/topics.ts';
 import {
@@ -11,6 +11,7 @@ import {
   type PublishedPolicy,
   scopeState,
 } from '../../core/control/controller-state.ts';
+import { readControllerEvent } from '../../core/control/read-event.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { ControlStore, PolicyPointer } from '../../ports/control-store.ts';
 import type { InboundRecord, MessageBus, OutboundRecord } from '../../ports/message-bus.ts';
@@ -42,11 +43,19 @@ interface Cause {
   commandId: string;
 }
 
+/** What earlier leaders wrote into the log of events. */
+interface EarlierEvents {
+  highestTerm: number;
+  /** By the offset of the command that they decide. */
+  decisions: ReadonlyMap<number, ControllerEvent>;
+}
+
 const STORE_RETRY_MS = 500;
 
 /**
- * The policy controller: whoever owns the control topic's only partition. On taking over it reads the control log from its first
- * record, so its state is what the log says and nothing else; then it takes a term above every term that the log of events
+ * The policy controller: whoever owns the control topic's only partition. On taking over it reads both logs from their first
+ * record, so its state is what they say and nothing else: a command that was decided means what it was decided to mean, also where this
+ * controller, with another fleet or other rules, would refuse it. Then it takes a term above every term that the log of events
  * knows, writes each scope's pointer, and decides commands as they come.
  */
 export class Controller {
@@ -64,34 +73,43 @@ export class Controller {
     return this.#state;
   }
 
-  /** Rebuilds the state from the control log up to `committedOffset` (exclusive), takes a term, writes the pointers. */
-  async lead(committedOffset: number): Promise<void> {
-    this.#state = INITIAL_CONTROLLER_STATE;
-    this.#documents = new Map();
-    await this.#replay(committedOffset);
-    const term = (await this.#highestTerm()) + 1;
-    const taken: ControllerEvent = { type: 'leadership-taken', term };
-    this.#state = evolve(this.#state, taken);
+  /**
+   * Rebuilds the state from the logs up to the command at `committedOffset` (exclusive), takes a term, writes the pointers. A leadership that
+   * is over meanwhile leaves no trace, or no more than the term that it took.
+   */
+  async lead(committedOffset: number, over: AbortSignal): Promise<void> {
+    const earlier = await this.#earlierEvents();
+    const replayed = await this.#replay(committedOffset, earlier.decisions);
+    over.throwIfAborted();
+    const taken: ControllerEvent = {
+      type: 'leadership-taken',
+      term: Math.max(replayed.term, earlier.highestTerm) + 1,
+    };
+    this.#state = evolve(replayed, taken);
     await this.#record(taken, undefined);
-    for (const scope of this.#state.scopes.keys()) await this.#writePointer(scope);
+    for (const scope of this.#state.scopes.keys()) await this.#writePointer(scope, over);
   }
 
-  /** Decides one command: events are in the log, and the pointer in the store, before the promise resolves. */
-  async handle(record: InboundRecord, command: ControlCommand): Promise<void> {
-    const events = decide(this.#state, this.#read(command));
-    for (const event of events) {
-      this.#state = evolve(this.#state, event);
+  /**
+   * Decides one command: the events are in the log, and the pointer in the store, before the promise resolves. Where the leadership ends
+   * before the store has it, the next leader writes it.
+   */
+  async handle(record: InboundRecord, command: ControlCommand, over: AbortSignal): Promise<void> {
+    for (const event of decide(this.#state, this.#read(command))) {
+      over.throwIfAborted();
       await this.#record(event, { record, commandId: command.commandId });
+      this.#state = evolve(this.#state, event);
+      this.#keepDocument(event, command);
       if (event.type !== 'command-refused' && event.type !== 'leadership-taken')
-        await this.#writePointer(event.scope);
+        await this.#writePointer(event.scope, over);
     }
   }
 
   /** Writes again what the store lost: an emptied or older store is seeded from what the log said. */
-  async reconcile(): Promise<void> {
+  async reconcile(over: AbortSignal): Promise<void> {
     const { store, telemetry } = this.#deps;
     for (const [scope, { epoch, live }] of this.#state.scopes) {
-      if (live === undefined) continue;
+      if (live === undefined || over.aborted) continue;
       try {
         const stored = await store.readPointer(scope);
         if (stored !== undefined && stored.epoch >= epoch) continue;
@@ -119,44 +137,63 @@ export class Controller {
     };
   }
 
-  async #replay(committedOffset: number): Promise<void> {
-    const { bus, codecs, topics } = this.#deps;
-    const codec = codecs.for('ControlCommand');
+  async #replay(committedOffset: number, decisions: EarlierEvents['decisions']): Promise<ControllerState> {
+    const codec = this.#deps.codecs.for('ControlCommand');
+    let state = INITIAL_CONTROLLER_STATE;
+    this.#documents = new Map();
+    for (const record of await this.#readLog('control')) {
+      if (record.offset >= committedOffset) break;
+      const decoded = await this.#decode(codec, record);
+      if (decoded.status !== 'ok') continue;
+      const decision = decisions.get(record.offset);
+      const events = decision === undefined ? decide(state, this.#read(decoded.value)) : [decision];
+      for (const event of events) {
+        state = evolve(state, event);
+        this.#keepDocument(event, decoded.value);
+      }
+    }
+    return state;
+  }
+
+  async #earlierEvents(): Promise<EarlierEvents> {
+    const codec = this.#deps.codecs.for('ControlEvent');
+    const decisions = new Map<number, ControllerEvent>();
+    let highestTerm = 0;
+    for (const record of await this.#readLog('control-events')) {
+      const decoded = await this.#decode(codec, record);
+      if (decoded.status !== 'ok') continue;
+      const { term, commandOffset, evidence } = decoded.value;
+      // Of two leaders that both decided a command, the later term is right.
+      if (term < highestTerm) continue;
+      highestTerm = term;
+      const event = readControllerEvent(evidence);
+      // Without a command's id it tells of a record that could not be worked on.
+      if (event === undefined || event.type === 'leadership-taken' || event.commandId === '') continue;
+      decisions.set(commandOffset, event);
+    }
+    return { highestTerm, decisions };
+  }
+
+  async #readLog(key: 'control' | 'control-events'): Promise<InboundRecord[]> {
+    const { bus, topics } = this.#deps;
     const records: InboundRecord[] = [];
-    const reader = await bus.read({ topics: [topics.fixed('control')], startAt: 'earliest' }, (batch) =>
+    const reader = await bus.read({ topics: [topics.fixed(key)], startAt: 'earliest' }, (batch) =>
       records.push(...batch),
     );
     await reader.caughtUp;
     await reader.close();
-    for (const record of records) {
-      if (record.offset >= committedOffset) break;
-      let decoded = codec.decode(record.value);
-      if (decoded.status === 'schema-unknown') {
-        await codecs.learn(decoded.schemaId);
-        decoded = codec.decode(record.value);
-      }
-      if (decoded.status !== 'ok') continue;
-      for (const event of decide(this.#state, this.#read(decoded.value)))
-        this.#state = evolve(this.#state, event);
-    }
+    return records;
   }
 
-  async #highestTerm(): Promise<number> {
-    const { bus, codecs, topics } = this.#deps;
-    const codec = codecs.for('ControlEvent');
-    let highest = this.#state.term;
-    const reader = await bus.read(
-      { topics: [topics.fixed('control-events')], startAt: 'earliest' },
-      (records) => {
-        for (const record of records) {
-          const decoded = codec.decode(record.value);
-          if (decoded.status === 'ok') highest = Math.max(highest, decoded.value.term);
-        }
-      },
-    );
-    await reader.caughtUp;
-    await reader.close();
-    return highest;
+  async #decode<T>(codec: RecordCodec<T>, record: InboundRecord): Promise<Decoded<T>> {
+    const decoded = codec.decode(record.value);
+    if (decoded.status !== 'schema-unknown') return decoded;
+    await this.#deps.codecs.learn(decoded.schemaId);
+    return codec.decode(record.value);
+  }
+
+  #keepDocument(event: ControllerEvent, command: ControlCommand): void {
+    if (event.type === 'policy-published') this.#documents.set(event.policy.digest, command.body);
   }
 
   #read(command: ControlCommand): ControllerCommand {
@@ -169,6 +206,7 @@ export class Controller {
       actor,
       reason,
     });
+    if (commandId === '') return refused('the command has no commandId, by which one sent twice acts once');
     if (command.signature === null && !this.#config.acceptUnsigned) {
       return refused('the command is not signed, and this controller accepts signed commands only');
     }
@@ -210,25 +248,23 @@ export class Controller {
         return refused(
           `the policy is named ${name}, so the command's scope must be ${scope}, not ${command.scope}`,
         );
-      const digest = this.#deps.digest(command.body);
-      this.#documents.set(digest, command.body);
       return {
         kind: 'publish-policy',
         commandId: command.commandId,
         scope,
         actor,
-        policy: { digest, name, version },
+        policy: { digest: this.#deps.digest(command.body), name, version },
       };
     } catch (error) {
       return refused(error instanceof Error ? error.message : String(error));
     }
   }
 
-  /** Redis may be away: the log already has the decision, so this goes on until the store has it too. */
-  async #writePointer(scope: string): Promise<void> {
+  /** Redis may be away: the log already has the decision, so this goes on until the store has it too, or the leadership is over. */
+  async #writePointer(scope: string, over: AbortSignal): Promise<void> {
     const { live, epoch } = scopeState(this.#state, scope);
     if (live === undefined) return;
-    for (;;) {
+    while (!over.aborted) {
       try {
         await this.#write(scope, live, epoch);
         return;

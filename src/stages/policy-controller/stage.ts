@@ -1,4 +1,5 @@
 import type { ControlCommand } from '../../contracts/records.ts';
+import { MillraceError } from '../../core/errors.ts';
 import type { ControlStore } from '../../ports/control-store.ts';
 import { type Delivery, runStage } from '../run-stage.ts';
 import { type Stage, type StageDeps, staleFetch } from '../stage.ts';
@@ -7,6 +8,15 @@ import { Controller, type ControllerConfig, type ControllerDeps } from './contro
 export interface PolicyControllerConfig extends ControllerConfig {
   reconcileMs: number;
 }
+
+/** From the assignment of the control topic's partition until it goes away. */
+interface Leadership {
+  over: AbortController;
+  /** The state is replayed and the term taken. */
+  leads: boolean;
+}
+
+const RETRY_MS = 500;
 
 /** control → control-events and the store. One leads: the owner of the control topic's single partition. */
 export async function createPolicyControllerStage(
@@ -17,21 +27,64 @@ export async function createPolicyControllerStage(
   const topic = deps.topics.fixed('control');
   const group = `${deps.topics.prefix}.policy-controller`;
   const log = deps.telemetry.logger.child({ stage: 'policy-controller' });
-  let leads = false;
+  /** Commands whose turn has not come. */
+  const queued = new Set<Delivery<ControlCommand>>();
+  let leadership: Leadership | undefined;
+  let isReconciling = false;
   let work: Promise<void> = Promise.resolve();
   /** Commands and leadership are handled one after another, in the order in which they came. */
-  const enqueue = (what: string, step: () => Promise<void>): void => {
-    work = work
-      .then(step)
-      .catch((error: unknown) =>
-        log.error({ what, error: String(error) }, 'the controller could not finish a step'),
-      );
+  const enqueue = (step: () => Promise<void>): void => {
+    work = work.then(step).catch((error: unknown) => {
+      log.error({ error: String(error) }, 'a step of the controller failed');
+    });
   };
-  const takeOver = async (): Promise<void> => {
-    const committed = (await deps.bus.admin.committed(group, topic)).get(0) ?? -1;
-    await controller.lead(Math.max(0, committed));
-    leads = true;
-    log.info({ term: controller.state.term }, 'this controller leads');
+  /** @returns false where the leadership was over before it worked. @throws what `isHopeless` says no further try can mend */
+  const insist = async (
+    what: string,
+    over: AbortSignal,
+    step: () => Promise<void>,
+    isHopeless: (error: unknown) => boolean,
+  ): Promise<boolean> => {
+    while (!over.aborted) {
+      try {
+        await step();
+        return true;
+      } catch (error) {
+        if (over.aborted) return false;
+        if (isHopeless(error)) throw error;
+        log.warn({ what, error: String(error) }, 'the controller could not finish a step; trying again');
+        await new Promise<void>((resolve) => deps.clock.after(RETRY_MS, resolve));
+      }
+    }
+    return false;
+  };
+  const takeOver = async (own: Leadership): Promise<void> => {
+    const { signal } = own.over;
+    const step = async (): Promise<void> => {
+      const committed = (await deps.bus.admin.committed(group, topic)).get(0) ?? -1;
+      await controller.lead(Math.max(0, committed), signal);
+    };
+    own.leads = await insist('lead', signal, step, () => false);
+    if (own.leads) log.info({ term: controller.state.term }, 'this controller leads');
+  };
+  const decide = async (delivery: Delivery<ControlCommand>, over: AbortSignal): Promise<void> => {
+    if (!queued.delete(delivery)) return;
+    try {
+      const step = (): Promise<void> => controller.handle(delivery.record, delivery.value, over);
+      const isDecided = await insist('command', over, step, (error) => !isRetryable(error));
+      if (isDecided) delivery.finish([]);
+      else delivery.abandon();
+    } catch (error) {
+      const code = error instanceof MillraceError ? error.code : 'POISON';
+      delivery.deadLetter(code, error instanceof Error ? error.message : String(error));
+    }
+  };
+  const reconcile = async (over: AbortSignal): Promise<void> => {
+    try {
+      await controller.reconcile(over);
+    } finally {
+      isReconciling = false;
+    }
   };
   const running = await runStage<ControlCommand>(deps, {
     name: 'policy-controller',
@@ -39,15 +92,25 @@ export async function createPolicyControllerStage(
     codec: deps.codecs.for('ControlCommand'),
     tries: 1,
     onAssigned: (partitions) => {
-      if (partitions.length > 0) enqueue('lead', takeOver);
+      if (partitions.length === 0) return;
+      const own: Leadership = { over: new AbortController(), leads: false };
+      leadership = own;
+      enqueue(() => takeOver(own));
     },
-    handle: (delivery: Delivery<ControlCommand>) =>
-      enqueue('command', async () => {
-        await controller.handle(delivery.record, delivery.value);
-        delivery.finish([]);
-      }),
+    handle: (delivery) => {
+      const over = leadership?.over.signal;
+      if (over === undefined) {
+        delivery.abandon();
+        return;
+      }
+      queued.add(delivery);
+      enqueue(() => decide(delivery, over));
+    },
     abandon: () => {
-      leads = false;
+      leadership?.over.abort();
+      leadership = undefined;
+      for (const delivery of queued) delivery.abandon();
+      queued.clear();
     },
     deadLetters: (record, _value, code, message) => {
       log.error({ offset: record.offset, code, reason: message }, 'a control record cannot be read');
@@ -55,7 +118,10 @@ export async function createPolicyControllerStage(
     },
   });
   const cancelReconcile = deps.clock.every(config.reconcileMs, () => {
-    if (leads) enqueue('reconcile', () => controller.reconcile());
+    if (leadership?.leads !== true || isReconciling) return;
+    isReconciling = true;
+    const { signal } = leadership.over;
+    enqueue(() => reconcile(signal));
   });
   return {
     name: 'policy-controller',
@@ -65,7 +131,10 @@ export async function createPolicyControllerStage(
     async close() {
       cancelReconcile();
       await running.close();
-      await work;
     },
   };
+}
+
+function isRetryable(error: unknown): boolean {
+  return error instanceof MillraceError && error.retryable;
 }

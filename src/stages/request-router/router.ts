@@ -364,8 +364,7 @@ function predictedMsOf(request: RoutableRequest): number {
 
 function variantOf(target: TargetChosen, family: string): Dispatch['variant'] {
   return target.slot.status.models.some(
-    (model) =>
-      model.family === family && model.version === target.version && model.variant === 'enhanced',
+    (model) => model.family === family && model.version === target.version && model.variant === 'enhanced',
   )
     ? 'ENHANCED'
     : 'BASELINE';

@@ -37,7 +37,7 @@ export async function runPython(
   environment: Readonly<Record<string, string>>,
 ): Promise<string> {
   const { stdout } = await run(python, args, {
-    env: { PATH: process.env['PATH'], ...environment },
+    env: { PATH: process.env['PATH'], PYTHONDONTWRITEBYTECODE: '1', ...environment },
     maxBuffer: 16 * 2 ** 20,
     timeout: 180_000,
   });

@@ -70,7 +70,7 @@ describe('a client', () => {
     const outcomeId = await client.outcomes.send({
       requestId: 'r-1',
       type: 'CLICK',
-      token: 'token',
+      attributionToken: 'token',
       reward: 1,
       occurredAt: 7,
     });
