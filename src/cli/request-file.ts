@@ -16,10 +16,10 @@ const SCHEMA = z.strictObject({
   requestId: z.string().min(1).optional().describe('a text of at most 128 bytes; a fresh one where absent'),
   model: z.string().min(1).describe('a model family such as "ranker", or family@version'),
   deadlineMs: z
-    .number()
+    .int()
     .positive()
     .optional()
-    .describe('milliseconds above 0; the SLA of the family where absent'),
+    .describe('whole milliseconds above 0; the SLA of the family where absent'),
   priority: z.int().min(0).max(9).optional().describe('whole numbers from 0 (highest) to 9'),
   value: z.number().optional().describe('a number'),
   candidateValues: z.array(z.number()).optional().describe('a list of numbers, one per candidate'),
@@ -103,7 +103,8 @@ function parseJson(content: string, file: string): unknown {
   try {
     return JSON.parse(content);
   } catch (error) {
-    throw new MillraceError('INVALID_REQUEST', `${file} is not JSON: ${String(error)}`, { cause: error });
+    const reason = String(error).replaceAll(/\s+/g, ' ');
+    throw new MillraceError('INVALID_REQUEST', `${file} is not JSON: ${reason}`, { cause: error });
   }
 }
 

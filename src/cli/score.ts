@@ -87,7 +87,7 @@ function withFlags(request: RequestInput, flags: ScoreFlags): RequestInput {
   return {
     ...request,
     ...(flags.explain ? { explain: true } : {}),
-    ...(flags.deadline === undefined ? {} : { deadlineMs: flags.deadline }),
+    ...(flags.deadline === undefined ? {} : { deadlineMs: Math.max(1, Math.round(flags.deadline)) }),
   };
 }
 

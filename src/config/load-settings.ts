@@ -142,7 +142,7 @@ function readFile(
   if (file === undefined || file === '') return;
   let content: unknown;
   try {
-    content = parseYaml(readFileSync(file, 'utf8'), { maxAliasCount: 0 });
+    content = parseYaml(readFileSync(file, 'utf8'), { maxAliasCount: 0, logLevel: 'error' });
   } catch (error) {
     throw new MillraceError(
       'INVALID_CONFIG',

@@ -1,8 +1,12 @@
 import { afterAll, beforeAll, describe } from 'vitest';
-import { kafkaFactory, type OwnBrokers, restartableFactory, sharedBrokers, startBrokers } from './kafka.fixture.ts';
+import { type Client, kafkaFactory, type OwnBrokers, restartableFactory, sharedBrokers, startBrokers } from './kafka.fixture.ts';
 import { messageBusConformance, messageBusRestartConformance } from './message-bus.suite.ts';
 
-messageBusConformance('kafkajs', async () => kafkaFactory('kafkajs', sharedBrokers()));
+const CLIENTS: readonly Client[] = ['kafkajs', 'platformatic'];
+
+for (const client of CLIENTS) {
+  messageBusConformance(client, async () => kafkaFactory(client, sharedBrokers()));
+}
 
 describe('with a broker of its own', () => {
   let brokers: OwnBrokers;
@@ -11,5 +15,7 @@ describe('with a broker of its own', () => {
   });
   afterAll(() => brokers?.stop());
 
-  messageBusRestartConformance('kafkajs', async () => restartableFactory('kafkajs', brokers));
+  for (const client of CLIENTS) {
+    messageBusRestartConformance(client, async () => restartableFactory(client, brokers));
+  }
 });

@@ -14,6 +14,11 @@ export interface Member {
 
 export type Assignment = ReadonlyMap<string, readonly TopicPartition[]>;
 
+/** The name under which members agree on this way of assigning. Both clients speak it, so that members of both can share a group. */
+export function protocolName({ kind }: Membership): string {
+  return `millrace-${kind}`;
+}
+
 /** What the group's leader decides. `countOf` answers 0 for a topic that does not exist. */
 export function assignPartitions(membership: Membership, members: readonly Member[], countOf: (topic: string) => number): Assignment {
   const topics = [...new Set(members.flatMap((member) => member.topics))].sort();

@@ -70,6 +70,11 @@ describe('refuses as malformed', () => {
     ['a float cut short', 'float', Buffer.alloc(3)],
     ['a string longer than what is left', 'string', bytesOf(6, Buffer.alloc(5))],
     ['a string of negative length', 'string', long(-1)],
+    [
+      'a string of negative length, whose length would be read again as an int',
+      record('string', 'int'),
+      long(-1),
+    ],
     ['bytes longer than any memory', 'bytes', long(2n ** 50n)],
     ['a union branch that is none', ['null', 'int'], bytesOf(2)],
     ['a negative union branch', ['null', 'int'], bytesOf(-1)],

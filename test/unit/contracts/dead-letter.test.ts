@@ -71,6 +71,12 @@ describe('a dead letter', () => {
     expect(parseDeadLetter(delivered(letter))?.payload).toBe('hash');
   });
 
+  it('is whole, whatever its producer wrote into the header that marks a digest', () => {
+    const headers = { 'millrace.value.digest': Buffer.from('sha256') };
+    const letter = parseDeadLetter(delivered(deadLetterRecord(input({ record: { ...RECORD, headers } }))));
+    expect(letter).toMatchObject({ payload: 'full', headers: {} });
+  });
+
   it.each(['full', 'hash'] as const)('of a tombstone stays without value (%s)', (payload) => {
     expect(deadLetterRecord(input({ record: { ...RECORD, value: null, key: null }, payload }))).toMatchObject(
       { key: null, value: null },

@@ -1,16 +1,11 @@
 import kafkajs, { type Assigner, type Cluster } from 'kafkajs';
 import type { TopicPartition } from '../../../ports/message-bus.ts';
-import { assignPartitions, type Member } from '../assignment.ts';
+import { assignPartitions, type Member, protocolName } from '../assignment.ts';
 import { type Claims, decodeClaims, encodeClaims } from '../claims.ts';
-import type { Membership, SessionOptions } from '../client.ts';
+import type { SessionOptions } from '../client.ts';
 import { byTopic } from '../partition-table.ts';
 
 const VERSION = 0;
-
-/** Both clients speak the same, so that members of both can share a group. */
-export function protocolName(membership: Membership): string {
-  return `millrace-${membership.kind}`;
-}
 
 /** Our assignment as a kafkajs assigner: what the member claims travels with its join, and the leader decides with `assignment.ts`. */
 export function createAssigner(cluster: Cluster, options: SessionOptions, claims: () => Claims): Assigner {

@@ -4,14 +4,16 @@ import {
   type BaseOptions,
   type Broker,
   type Connection,
-  type FindCoordinatorResponse,
+  type findCoordinatorV6,
   kGetApi,
   kGetBootstrapConnection,
-  type MetadataResponse,
+  type metadataV12,
   ResponseError,
   type SASLOptions,
 } from '@platformatic/kafka';
 import type { ClientOptions, SaslOptions } from '../options.ts';
+
+type MetadataResponse = metadataV12.MetadataResponse;
 
 const CONNECT_TIMEOUT_MS = 3_000;
 const GROUP_KEY_TYPE = 0;
@@ -51,10 +53,10 @@ export class Cluster {
     for (const { nodeId, host, port } of response.brokers) this.#brokers.set(nodeId, { host, port });
     const described = new Map<string, TopicDescription>();
     for (const { name, topicId, partitions } of response.topics) {
-      if (name === null || partitions.length === 0) continue;
+      if (name == null || partitions.length === 0) continue;
       const leaders = new Array<number>(partitions.length).fill(-1);
       for (const { partitionIndex, leaderId } of partitions) leaders[partitionIndex] = leaderId;
-      described.set(name, { id: topicId, leaders });
+      described.set(name, { id: topicId ?? name, leaders });
     }
     for (const name of topics) this.#topics.delete(name);
     for (const [name, topic] of described) this.#topics.set(name, topic);
@@ -63,7 +65,7 @@ export class Cluster {
 
   /** The node that coordinates a group. */
   async findCoordinator(group: string): Promise<number> {
-    const { coordinators } = await this.#requestAny<FindCoordinatorResponse>('FindCoordinator', GROUP_KEY_TYPE, [group]);
+    const { coordinators } = await this.#requestAny<findCoordinatorV6.FindCoordinatorResponse>('FindCoordinator', GROUP_KEY_TYPE, [group]);
     const [coordinator] = coordinators;
     if (coordinator === undefined) throw new Error(`no broker coordinates ${group}`);
     const { nodeId, host, port } = coordinator;
@@ -130,7 +132,7 @@ export function protocolErrorOf(error: unknown): string | undefined {
   return first?.apiId;
 }
 
-function toBaseOptions({ clientId, brokers, tls, sasl }: ClientOptions, answerTimeoutMs: number): BaseOptions {
+export function toBaseOptions({ clientId, brokers, tls, sasl }: ClientOptions, answerTimeoutMs: number): BaseOptions {
   const options: BaseOptions = {
     clientId,
     bootstrapBrokers: [...brokers],

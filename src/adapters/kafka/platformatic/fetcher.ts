@@ -1,4 +1,4 @@
-import type { FetchResponse, FetchResponsePartition } from '@platformatic/kafka';
+import type { fetchV17 } from '@platformatic/kafka';
 import type { TopicPartition } from '../../../ports/message-bus.ts';
 import type { Logger } from '../../../ports/telemetry.ts';
 import { backoffMs } from '../backoff.ts';
@@ -16,6 +16,8 @@ const METADATA_AGE_MAX_MS = 5_000;
 const RETRY_FIRST_MS = 50;
 const RETRY_MOST_MS = 1_000;
 const OFFSET_OUT_OF_RANGE = 1;
+
+type FetchResponse = fetchV17.FetchResponse;
 
 interface Place extends TopicPartition {
   /** Where the next fetch begins; undefined until it is sought. */
@@ -92,9 +94,19 @@ export class Fetcher {
     return this.#options.cluster.topic(topic)?.leaders[partition] ?? -1;
   }
 
+  #placesOf(node: number): (Place & { position: number })[] {
+    return this.#places.values().filter((place) => isActive(place) && this.#leaderOf(place) === node) as (Place & {
+      position: number;
+    })[];
+  }
+
   #startLoop(node: number): void {
     if (this.#isOver || this.#loops.has(node)) return;
-    const loop = this.#run(node).finally(() => this.#loops.delete(node));
+    const loop = this.#run(node).finally(() => {
+      this.#loops.delete(node);
+      // Resumed while the loop was about to end.
+      if (this.#placesOf(node).length > 0) this.#startLoop(node);
+    });
     this.#loops.set(node, loop);
   }
 
@@ -104,7 +116,7 @@ export class Fetcher {
       await new Promise((resolve) => setImmediate(resolve));
       try {
         await this.#describeIfOld(node === -1);
-        const places = this.#places.values().filter((place) => isActive(place) && this.#leaderOf(place) === node);
+        const places = this.#placesOf(node);
         if (places.length === 0) return;
         const isSound = node >= 0 && (await this.#fetch(node, places));
         failures = isSound ? 0 : failures + 1;
@@ -112,7 +124,7 @@ export class Fetcher {
         failures++;
         this.#options.logger.debug({ error, broker: node, failures }, 'a fetch failed');
       }
-      if (failures > 0) {
+      if (failures > 0 && !this.#isOver) {
         await new Promise((resolve) => setTimeout(resolve, backoffMs(failures - 1, RETRY_FIRST_MS, RETRY_MOST_MS)));
         this.#describedAt = Number.NEGATIVE_INFINITY;
       }
@@ -168,7 +180,7 @@ export class Fetcher {
     }
   }
 
-  #take(at: TopicPartition, from: number, fetched: FetchResponsePartition): boolean {
+  #take(at: TopicPartition, from: number, fetched: fetchV17.FetchResponsePartition): boolean {
     const { listener } = this.#options;
     const place = this.#places.get(at.topic, at.partition);
     // Paused, sought or given away while the request was under way.

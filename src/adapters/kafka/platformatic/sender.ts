@@ -1,8 +1,10 @@
-import { type MessageRecord, NumericMap, type ProduceResponse, protocolErrors, protocolErrorsCodesById } from '@platformatic/kafka';
+import { type MessageRecord, type produceV11, protocolErrors, protocolErrorsCodesById } from '@platformatic/kafka';
 import type { OutboundRecord } from '../../../ports/message-bus.ts';
 import { type PartitionBatch, type SendOutcome, STORED } from '../client.ts';
 import { PartitionTable } from '../partition-table.ts';
 import { type Cluster, responseOf } from './cluster.ts';
+
+type ProduceResponse = produceV11.ProduceResponse;
 
 const ACKS_ALL = -1;
 const NOT_ROUTED: SendOutcome = { status: 'delayed', error: new Error('the partition has no leader that is known') };

@@ -1,0 +1,109 @@
+import type { Command } from 'commander';
+import { describe, expect, it } from 'vitest';
+import { processContext } from '../../../src/cli/context.ts';
+import { program } from '../../../src/cli/program.ts';
+import { millrace } from './cli.fixture.ts';
+
+/** Every command that does something, by its words. */
+function leaves(command: Command, words: readonly string[] = []): string[][] {
+  if (command.commands.length === 0) return [[...words]];
+  return command.commands.flatMap((child) => leaves(child, [...words, child.name()]));
+}
+
+const commands = leaves(program(processContext()));
+
+describe('the help', () => {
+  it('finds every command', () => {
+    expect(commands.map((words) => words.join(' ')).sort()).toEqual([
+      'config show',
+      'dlq list',
+      'dlq replay',
+      'policy explain',
+      'policy validate',
+      'replay',
+      'results',
+      'score',
+      'stack down',
+      'stack status',
+      'stack up',
+      'start',
+      'topics apply',
+      'up',
+    ]);
+  });
+
+  it.each(commands.map((words) => [words.join(' '), words] as const))(
+    'of %s shows an example, and offers JSON',
+    async (name, words) => {
+      const { out, err, exitCode } = await millrace([...words, '--help']);
+      expect(exitCode).toBe(0);
+      expect(err).toBe('');
+      expect(out).toContain('--json');
+      expect(out).toMatch(/Examples?:\n {2}\S/);
+      expect(out).toContain(`millrace ${name}`);
+    },
+  );
+
+  it('of the whole says where to begin', async () => {
+    const { out, exitCode } = await millrace(['--help']);
+    expect(exitCode).toBe(0);
+    expect(out).toContain('millrace score examples/requests/ranker.json');
+  });
+
+  it('tells the version', async () => {
+    expect(await millrace(['--version'])).toMatchObject({
+      out: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
+      exitCode: 0,
+    });
+  });
+});
+
+describe('flags', () => {
+  it.each([
+    [['start', '--rate', 'abc'], '--rate', 'a number above 0'],
+    [['start', '--rate', '0'], '--rate', 'a number above 0'],
+    [['start', '--rate', 'Infinity'], '--rate', 'a number above 0'],
+    [['start', '--rate', ''], '--rate', 'a number above 0'],
+    [['start', '--seed', '1.5'], '--seed', 'a whole number from 0'],
+    [['start', '--seed', '-1'], '--seed', 'a whole number from 0'],
+    [['start', '--duration', '15'], '--duration', 'such as 15s'],
+    [['start', '--deadline', 'soon'], '--deadline', 'such as 15s'],
+    [['replay', '--requests', '0'], '--requests', 'a whole number from 1'],
+    [['replay', '--requests', '1e400'], '--requests', 'a whole number from 1'],
+    [['replay', '--tokens-per-candidate', '-2'], '--tokens-per-candidate', 'a number above 0'],
+    [['replay', '--drain', 'x'], '--drain', 'such as 15s'],
+    [['up', '--workers', '0x2'], '--workers', 'a whole number from 1'],
+    [['up', '--routers', 'two'], '--routers', 'a whole number from 1'],
+    [['results', '--max', '1.5'], '--max', 'a whole number from 1'],
+    [['dlq', 'list', '--max', '0'], '--max', 'a whole number from 1'],
+    [['score', 'x.json', '--top', 'all'], '--top', 'a whole number from 1'],
+  ])('%j is refused with what is allowed', async (args, flag, allowed) => {
+    const { out, err, exitCode } = await millrace(args);
+    expect(exitCode).toBe(2);
+    expect(out).toBe('');
+    expect(err).toMatch(new RegExp(`^millrace: option '${flag} .*is invalid.*${allowed}`));
+    expect(err).not.toContain('    at ');
+  });
+
+  it.each([
+    [['strat'], 'start'],
+    [['score', 'x.json', '--jsn'], '--json'],
+    [['dlq', 'lst'], 'list'],
+  ])('%j is refused with what was probably meant', async (args, meant) => {
+    const { err, exitCode } = await millrace(args);
+    expect(exitCode).toBe(2);
+    expect(err).toContain(`Did you mean ${meant}?`);
+  });
+
+  it('refuses more workers than slots', async () => {
+    const { err, exitCode } = await millrace(['up', '--workers', '5']);
+    expect(exitCode).toBe(2);
+    expect(err).toContain('--workers 1 … 4');
+  });
+
+  it.each(['results', 'replay'])('%s says what it lacks where there is no installation', async (command) => {
+    const { err, exitCode } = await millrace([command]);
+    expect(exitCode).toBe(2);
+    expect(err).toContain('MILLRACE_KAFKA_BROKERS is not set');
+  });
+});

@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest';
+import type { CliContext } from '../../../src/cli/context.ts';
+import { Progress } from '../../../src/cli/progress.ts';
+import { Screen, wantsColor } from '../../../src/cli/screen.ts';
+import { waitingFor } from '../../../src/cli/waiting.ts';
+import { virtualClock } from '../../../src/simulation/virtual-clock.ts';
+import { CapturedOutput } from './cli.fixture.ts';
+
+function rig(isTTY: boolean) {
+  const clock = virtualClock();
+  const stderr = new CapturedOutput(isTTY);
+  const context = { clock, stderr } as unknown as CliContext;
+  const work = Promise.withResolvers<string>();
+  const waiting = waitingFor(context, 'starting', work.promise);
+  return { clock, stderr, work, waiting };
+}
+
+describe('what is waited for', () => {
+  it('is not told within two seconds', async () => {
+    const { clock, stderr, work, waiting } = rig(true);
+    await clock.advanceBy(1_900);
+    work.resolve('done');
+    expect(await waiting).toBe('done');
+    expect(stderr.text).toBe('');
+    expect(clock.pending).toBe(0);
+  });
+
+  it('is told on a terminal with the seconds, and wiped at the end', async () => {
+    const { clock, stderr, work, waiting } = rig(true);
+    await clock.advanceBy(4_500);
+    expect(stderr.text).toContain('starting … 2 s');
+    expect(stderr.text).toContain('starting … 4 s');
+    work.resolve('done');
+    await waiting;
+    expect(stderr.text.endsWith('\r\u001b[2K')).toBe(true);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('is told once in a log, without control characters', async () => {
+    const { clock, stderr, work, waiting } = rig(false);
+    await clock.advanceBy(60_000);
+    work.reject(new Error('no'));
+    await expect(waiting).rejects.toThrow('no');
+    expect(stderr.text).toBe('millrace: starting …\n');
+  });
+});
+
+describe('a progress bar', () => {
+  it('fills on a terminal, and is wiped at the end', async () => {
+    const clock = virtualClock();
+    const stream = new CapturedOutput(true);
+    let done = 5;
+    const progress = new Progress(stream, 10, clock, () => done);
+    await clock.advanceBy(200);
+    expect(stream.text).toContain(`${'█'.repeat(15)}${'░'.repeat(15)} 5 of 10`);
+    done = 12;
+    await clock.advanceBy(200);
+    expect(stream.text).toContain(`${'█'.repeat(30)} 12 of 10`);
+    progress.end();
+    expect(stream.text.endsWith('\r\u001b[2K')).toBe(true);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('is silent elsewhere', async () => {
+    const clock = virtualClock();
+    const stream = new CapturedOutput(false);
+    const progress = new Progress(stream, 10, clock, () => 5);
+    await clock.advanceBy(1_000);
+    progress.end();
+    expect(stream.text).toBe('');
+  });
+});
+
+describe('a screen', () => {
+  it('redraws its lines in place, and wipes those that are no longer', () => {
+    const stream = new CapturedOutput(true);
+    const screen = new Screen(stream);
+    screen.draw(['a', 'b']);
+    stream.text = '';
+    screen.draw(['c']);
+    expect(stream.text).toBe('\u001b[2A\u001b[2Kc\n\u001b[J');
+  });
+
+  it('draws nothing on what is no terminal', () => {
+    const stream = new CapturedOutput(false);
+    new Screen(stream).draw(['a']);
+    expect(stream.text).toBe('');
+  });
+
+  it.each([
+    [true, {}, true],
+    [true, { NO_COLOR: '' }, true],
+    [true, { NO_COLOR: '1' }, false],
+    [false, {}, false],
+  ])('is coloured: terminal %s, environment %j → %s', (isTTY, environment, expected) => {
+    expect(wantsColor(new CapturedOutput(isTTY), environment)).toBe(expected);
+  });
+});

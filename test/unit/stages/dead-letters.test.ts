@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest';
+import type { InboundRecord } from '../../../src/ports/message-bus.ts';
+import { createDeadLetters } from '../../../src/stages/dead-letters.ts';
+import { createResultWriter } from '../../../src/stages/results.ts';
+import { codecs, inbound, resultOf, topics } from './records.fixture.ts';
+
+interface Value {
+  requestId: string;
+  identity?: { topic: string; partition: number; offset: number };
+  resultPartition: number | null;
+}
+
+const deadLetters = createDeadLetters<Value>({
+  stage: 'test-stage',
+  topics,
+  results: createResultWriter(codecs.for('ScoredResult'), topics.fixed('scored-results'), 4),
+  payload: 'full',
+  partitionsOf: () => 2,
+  requestOf: (value) => value,
+});
+
+function letters(record: InboundRecord, value: Value | undefined, payload?: 'hash') {
+  const [letter, result, ...more] = deadLetters(record, value, 'MALFORMED', 'truncated', payload);
+  expect(more).toEqual([]);
+  return { letter, result, read: resultOf(result) };
+}
+
+const place = { topic: topics.ingress(), partition: 5, offset: 42 };
+
+describe('a dead letter', () => {
+  it('is the original bytes on the topic’s dead-letter topic, and a result that says so', () => {
+    const value = Buffer.from('bytes');
+    const { letter, result, read } = letters(inbound({ ...place, value }), undefined);
+    expect(letter).toMatchObject({ topic: topics.deadLetter(topics.ingress()), partition: 1, value });
+    expect(letter?.headers?.['__connect.errors.stage']?.toString()).toBe('test-stage');
+    expect(result).toMatchObject({ topic: topics.fixed('scored-results') });
+    expect(read).toMatchObject({
+      outcome: 'DEAD_LETTERED',
+      reason: { code: 'MALFORMED', message: 'truncated', retryable: false },
+    });
+  });
+
+  it('can do without the bytes', () => {
+    const { letter } = letters(inbound({ value: Buffer.from('bytes') }), undefined, 'hash');
+    expect(letter?.value?.toString()).toMatch(/^sha256:/);
+  });
+
+  it.each<[what: string, key: Buffer | null, value: Value | undefined, name: string]>([
+    ['the request’s own id', Buffer.from('key'), { requestId: 'r1', resultPartition: null }, 'r1'],
+    ['the key’s text', Buffer.from('key'), undefined, 'key'],
+    ['its place without a key', null, undefined, `${topics.ingress()}/5/42`],
+    ['its place for a key that is no text', Buffer.from([0xff, 0]), undefined, `${topics.ingress()}/5/42`],
+  ])('goes by %s', (_name, key, value, name) => {
+    const { result, read } = letters(inbound({ ...place, key }), value);
+    expect(read.requestId).toBe(name);
+    expect(result?.key?.toString()).toBe(name);
+  });
+
+  it('has the identity of the record', () => {
+    expect(letters(inbound(place), undefined).read.identity).toEqual(place);
+  });
+
+  it('has the identity of the request where the record is a later one', () => {
+    const identity = { topic: 'ingress', partition: 1, offset: 2 };
+    const value = { requestId: 'r1', identity, resultPartition: null };
+    expect(letters(inbound(place), value).read.identity).toEqual(identity);
+  });
+
+  it('is told where the request wants its result', () => {
+    const value = { requestId: 'r1', resultPartition: 3 };
+    expect(letters(inbound(place), value).result?.partition).toBe(3);
+  });
+});

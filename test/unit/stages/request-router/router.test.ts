@@ -1,0 +1,354 @@
+import { describe, expect, it } from 'vitest';
+import type { RecordCodec } from '../../../../src/contracts/codec.ts';
+import type { Dispatch } from '../../../../src/contracts/records.ts';
+import { MillraceError } from '../../../../src/core/errors.ts';
+import { codecs, inbound, topics } from '../records.fixture.ts';
+import { ack, dispatchOf, policy, resultFor, startRouter, status } from './router.fixture.ts';
+
+describe('a dispatch', () => {
+  it('goes to the slot, with everything that the worker and the books need', () => {
+    const { clock, router, route } = startRouter();
+    router.onStatus(status({ slots: [3] }));
+    const job = route(
+      { signals: { candidateCount: 2, predictedCostMs: 7 }, budgetMs: 100, extractMs: 1, resultPartition: 1 },
+      { inTopicMs: 4, deadlineMs: clock.monotonicMs() + 60 },
+    );
+    expect(job.outputs[0]).toMatchObject({ topic: topics.dispatch('cpu'), partition: 3 });
+    expect(job.outputs[0]?.key?.toString()).toBe('r1');
+    expect(dispatchOf(job)).toMatchObject({
+      requestId: 'r1',
+      identity: { topic: topics.ingress(), partition: 3, offset: 7 },
+      attempt: 1,
+      accelerator: 'cpu',
+      pool: 'cpu',
+      kernel: 'dense',
+      memory: 'host',
+      model: 'ranker',
+      modelVersion: '1',
+      variant: 'BASELINE',
+      scoreLimit: 2,
+      policy: { digest: 'sha256:1', name: 'test', version: 1, epoch: 1, leaf: 'rest', arm: 'STABLE' },
+      fallback: null,
+      budgetMs: 100,
+      budgetRemainingMs: 60,
+      inTopicMs: 4,
+      extractMs: 1,
+      predictedMs: 7,
+      router: 'router#1',
+      ackPartition: 2,
+      sequence: 1,
+      resultPartition: 1,
+      trace: null,
+      payload: Buffer.from('payload'),
+    });
+  });
+
+  it.each([
+    ['no prediction', {}],
+    ['a prediction that could not be made', { predictedCostMs: Number.NaN }],
+    ['a prediction of nothing', { predictedCostMs: 0 }],
+  ])('of a request with %s weighs 1 ms in a queue', (_name, signals) => {
+    const { router, route } = startRouter();
+    router.onStatus(status());
+    expect(dispatchOf(route({ signals })).predictedMs).toBe(1);
+  });
+
+  it('takes the sequences 1, 2, 3 and a credit of the slot each', () => {
+    const { router, route } = startRouter({ config: { creditsMax: 3 } });
+    router.onStatus(status({ batchRequests: 3 }));
+    expect([1, 2, 3].map(() => dispatchOf(route()).sequence)).toEqual([1, 2, 3]);
+    expect(router.fleet.slotsOf('cpu')[0]?.credits.outstanding).toBe(3);
+    expect(route().ends).toBe(0);
+  });
+
+  it('is counted by leaf and pool, once per window', () => {
+    const { router, route } = startRouter();
+    router.onStatus(status());
+    route();
+    route();
+    route();
+    expect(router.counts.take()).toEqual({
+      leaves: { rest: 2 },
+      pools: { cpu: 2 },
+      errors: {},
+      requests: 2,
+      stalls: 1,
+    });
+    expect(router.counts.take()).toMatchObject({ leaves: {}, requests: 0, stalls: 0 });
+  });
+
+  it('is of the variant that its own family has under that version', () => {
+    const { router, route } = startRouter();
+    router.onStatus(
+      status({
+        models: [
+          { family: 'other', version: '1', variant: 'ENHANCED' },
+          { family: 'ranker', version: '1', variant: 'BASELINE' },
+        ],
+      }),
+    );
+    expect(dispatchOf(route()).variant).toBe('BASELINE');
+    expect(dispatchOf(route({ model: 'other', modelVersion: '1' })).variant).toBe('ENHANCED');
+  });
+
+  it('says why its target is not the leaf’s first choice', () => {
+    const { router, route } = startRouter();
+    router.onStatus(status());
+    const job = route({ signals: { candidateCount: 500 } });
+    expect(dispatchOf(job)).toMatchObject({
+      accelerator: 'cpu',
+      pool: 'cpu',
+      policy: { leaf: 'wide' },
+      fallback: 'no live worker of gpu-a100; the worker has no memory domain hbm',
+    });
+  });
+});
+
+describe('a request whose budget is over', () => {
+  it('expires at once, and the result says where and when', () => {
+    const { router, route } = startRouter();
+    router.onStatus(status());
+    const job = route({ budgetMs: 100, extractMs: 2 }, { inTopicMs: 103, deadlineMs: 0 });
+    expect(resultFor(job)).toMatchObject({
+      outcome: 'EXPIRED',
+      reason: {
+        code: 'BUDGET_EXHAUSTED',
+        message: 'in the router: the budget ran out before a slot could be chosen',
+        retryable: true,
+      },
+      identity: { topic: topics.ingress(), partition: 3, offset: 7 },
+      timings: { inTopicMs: 103, extractMs: 2, routeMs: 0, totalMs: 105, budgetMs: 100 },
+    });
+    expect(router.counts.take().errors).toEqual({ BUDGET_EXHAUSTED: 1 });
+  });
+
+  it('expires where it waits, no later than a look after its deadline', async () => {
+    const { clock, route, router } = startRouter();
+    const job = route();
+    await clock.advanceBy(99);
+    expect(job.ends).toBe(0);
+    await clock.advanceBy(10);
+    expect(resultFor(job).outcome).toBe('EXPIRED');
+    expect(resultFor(job).timings.routeMs).toBeGreaterThanOrEqual(100);
+    expect(router.waiting).toBe(0);
+  });
+
+  it('is answered where it wants to be answered', () => {
+    expect(startRouter().route({ resultPartition: 3 }, { deadlineMs: 0 }).outputs[0]?.partition).toBe(3);
+  });
+});
+
+describe('what cannot be dispatched at all', () => {
+  const tooLarge: RecordCodec<Dispatch> = {
+    ...codecs.for('Dispatch'),
+    record: 'Dispatch',
+    encode: (dispatch) => {
+      if (dispatch.requestId.startsWith('huge'))
+        throw new MillraceError('TOO_LARGE', 'Dispatch is too large');
+      return codecs.for('Dispatch').encode(dispatch);
+    },
+    decode: (bytes) => codecs.for('Dispatch').decode(bytes),
+  };
+
+  it('is a dead letter, and costs the slot no credit', () => {
+    const { router, route } = startRouter({ dispatchCodec: tooLarge });
+    router.onStatus(status());
+    const job = route({ requestId: 'huge' });
+    expect(job.letters).toEqual([{ code: 'TOO_LARGE', message: 'Dispatch is too large' }]);
+    expect(router.fleet.slotsOf('cpu')[0]?.credits.outstanding).toBe(0);
+  });
+
+  it('disturbs nobody who waits with it, whatever wakes them up', async () => {
+    const { clock, router, route } = startRouter({ dispatchCodec: tooLarge });
+    const huge = route({ requestId: 'huge' });
+    const other = route();
+    router.onStatus(status());
+    expect(huge.letters).toHaveLength(1);
+    expect(dispatchOf(other).requestId).toBe('r2');
+    const { router: second, route: routeSecond } = startRouter({ dispatchCodec: tooLarge });
+    const [first, next] = [routeSecond({ requestId: 'huge' }), routeSecond()];
+    second.onStatus(status({ slots: [] }));
+    second.setPolicy(policy());
+    expect([first.ends, next.ends]).toEqual([0, 0]);
+    await clock.advanceBy(1);
+  });
+});
+
+describe('requests that wait', () => {
+  it('go on when a worker is heard of, the earliest deadline first, as far as credits reach', () => {
+    const { router, route } = startRouter();
+    const jobs = [90, 30, 60].map((deadlineMs) => route({}, { deadlineMs }));
+    expect(router.waiting).toBe(3);
+    router.onStatus(status());
+    expect(jobs.map(({ ends }) => ends)).toEqual([0, 1, 1]);
+    expect(jobs.slice(1).map((job) => dispatchOf(job).sequence)).toEqual([1, 2]);
+  });
+
+  it('go on when an acknowledgement makes room, one for each credit', () => {
+    const { router, route, exhaust } = startRouter();
+    router.onStatus(status());
+    const [sequence = 0] = exhaust();
+    const jobs = [route({}, { deadlineMs: 80 }), route({}, { deadlineMs: 40 })];
+    router.onAck(ack({ completed: [sequence], sojournMs: [1] }));
+    expect(jobs.map(({ ends }) => ends)).toEqual([0, 1]);
+  });
+
+  it('go on when the credits of a lost acknowledgement are given up', async () => {
+    const { clock, router, route, exhaust } = startRouter();
+    router.onStatus(status());
+    exhaust();
+    const job = route({}, { deadlineMs: 10_000 });
+    await clock.advanceBy(1_050);
+    expect(job.ends).toBe(0);
+    router.onStatus(status({ sequence: 2 }));
+    await clock.advanceBy(60);
+    expect(dispatchOf(job).requestId).toBe(job.request.requestId);
+  });
+
+  it('do not stand in the way of another model’s, whose workers are there', () => {
+    const { router, route } = startRouter();
+    const nobodys = route({ model: 'nobody' }, { deadlineMs: 10 });
+    const pinned = route({ modelVersion: '9' }, { deadlineMs: 20 });
+    const job = route({}, { deadlineMs: 90 });
+    router.onStatus(status());
+    expect([nobodys.ends, pinned.ends, job.ends]).toEqual([0, 0, 1]);
+  });
+
+  it('do not stand in the way of another leaf’s', () => {
+    const { router, route } = startRouter({
+      policy: policy(`
+  - {id: wide, when: candidateCount > 100, to: {accelerator: gpu-a100, kernel: dense, memory: hbm}}
+  - {id: rest, to: {accelerator: cpu, kernel: dense, memory: host}}`),
+    });
+    const wide = route({ signals: { candidateCount: 500 } }, { deadlineMs: 10 });
+    const rest = route({}, { deadlineMs: 90 });
+    router.onStatus(status());
+    expect([wide.ends, rest.ends]).toEqual([0, 1]);
+  });
+
+  it('keep nothing scheduled once none is left', async () => {
+    const { clock, router, route } = startRouter();
+    route();
+    expect(clock.pending).toBe(1);
+    router.onStatus(status());
+    await clock.advanceBy(20);
+    expect(clock.pending).toBe(0);
+    route({}, { deadlineMs: 1_000 });
+    route({}, { deadlineMs: 1_000 });
+    router.close();
+    expect(clock.pending).toBe(0);
+  });
+
+  it('are given up when their partition goes away, and only they', () => {
+    const { router, route } = startRouter();
+    const gone = route({}, { record: inbound({ partition: 1 }) });
+    const kept = route({}, { record: inbound({ partition: 2 }) });
+    router.abandon((record) => record.partition === 1);
+    expect([gone.abandonments, kept.ends, router.waiting]).toEqual([1, 0, 1]);
+    router.onStatus(status());
+    expect([gone.ends, kept.ends]).toEqual([1, 1]);
+  });
+
+  it('end exactly once each, however they are woken', async () => {
+    const { clock, router, route, routed } = startRouter();
+    for (let n = 0; n < 40; n += 1) route({}, { deadlineMs: 10 + 5 * n });
+    router.onStatus(status({ batchRequests: 2 }));
+    for (let sequence = 1; sequence < 10; sequence += 1) {
+      await clock.advanceBy(7);
+      router.onAck(ack({ completed: [sequence], sojournMs: [1] }));
+      router.setPolicy(policy(undefined, sequence + 1));
+      router.onStatus(status({ sequence: sequence + 1, batchRequests: 2 }));
+    }
+    await clock.advanceBy(1_000);
+    expect(routed.map(({ ends }) => ends)).toEqual(routed.map(() => 1));
+  });
+});
+
+describe('a policy that is swapped', () => {
+  it('decides waiting requests anew, the most urgent first', () => {
+    const { router, route } = startRouter({
+      policy: policy('\n  - {id: all, to: {accelerator: gpu-a100, kernel: dense, memory: hbm}}'),
+    });
+    router.onStatus(status());
+    const jobs = [90, 30, 60].map((deadlineMs) => route({}, { deadlineMs }));
+    expect(router.waiting).toBe(3);
+    router.setPolicy(policy(undefined, 2));
+    expect(jobs.map(({ ends }) => ends)).toEqual([0, 1, 1]);
+    expect(dispatchOf(jobs[1] ?? route())).toMatchObject({
+      sequence: 1,
+      policy: { leaf: 'rest', version: 2, epoch: 2, digest: 'sha256:2' },
+    });
+    expect(router.policy.epoch).toBe(2);
+  });
+});
+
+describe('acknowledgements', () => {
+  it('of another router, or of an earlier life of this one, change nothing', () => {
+    const { router, route, exhaust } = startRouter();
+    router.onStatus(status());
+    const sequences = exhaust();
+    router.onAck(ack({ router: 'router#0', completed: sequences, sojournMs: sequences.map(() => 1) }));
+    expect(route().ends).toBe(0);
+  });
+
+  it('of a new holder of the slot give their credits back before its first heartbeat is heard', () => {
+    const { router, route, exhaust } = startRouter();
+    router.onStatus(status());
+    const sequences = exhaust();
+    const job = route();
+    router.onAck(ack({ incarnation: 'i2', completed: sequences, sojournMs: sequences.map(() => 1) }));
+    expect(job.ends).toBe(1);
+  });
+});
+
+describe('readiness', () => {
+  it('waits for the first heartbeat', () => {
+    const { router } = startRouter();
+    expect(router.unready()).toBe('no worker has been heard of yet');
+    router.onStatus(status());
+    expect(router.unready()).toBeUndefined();
+  });
+});
+
+describe('a worker that says good-bye', () => {
+  it('gets nothing more', () => {
+    const { router, route } = startRouter();
+    router.onStatus(status());
+    router.onWorkerGone('w1');
+    expect(route().ends).toBe(0);
+  });
+});
+
+describe('an explanation', () => {
+  it('is JSON with policy, path, signals, slot and how old its inputs are', async () => {
+    const { clock, router, route } = startRouter();
+    router.onStatus(status({ queuedPredictedMs: 5 }));
+    await clock.advanceBy(3);
+    const { trace } = dispatchOf(route({ explain: true, signals: { candidateCount: 2 } }));
+    expect(JSON.parse(trace ?? '')).toEqual({
+      policy: { digest: 'sha256:1', name: 'test', version: 1, epoch: 1, leaf: 'rest', arm: 'STABLE' },
+      path: {
+        leaf: 'rest',
+        steps: [
+          { node: 'wide', when: 'candidateCount > 100', outcome: 'false', read: { candidateCount: 2 } },
+          { node: 'rest', when: null, outcome: 'true', read: {} },
+        ],
+      },
+      signals: { candidateCount: 2 },
+      slot: { pool: 'cpu', partition: 0, worker: 'w1' },
+      slotsConsidered: 1,
+      expectedWaitMs: 2,
+      statusAgeMs: 3,
+    });
+  });
+
+  it('of a request that waited is its own, not that of who was decided last', () => {
+    const { router, route } = startRouter();
+    const job = route({ explain: true, signals: { candidateCount: 500 } });
+    route({ signals: { candidateCount: 2 } });
+    router.onStatus(status());
+    expect(JSON.parse(dispatchOf(job).trace ?? '')).toMatchObject({
+      path: { leaf: 'wide', steps: [{ read: { candidateCount: 500 } }] },
+    });
+  });
+});

@@ -1,0 +1,65 @@
+import { describe, expect, it } from 'vitest';
+import { silentTelemetry } from '../../../src/adapters/memory/telemetry.ts';
+import { virtualClock } from '../../../src/simulation/virtual-clock.ts';
+import { SchemaWait } from '../../../src/stages/schema-wait.ts';
+
+function start() {
+  const clock = virtualClock();
+  const telemetry = silentTelemetry();
+  const state = { away: true };
+  const learn = async (): Promise<'learned'> => {
+    if (state.away) throw new Error('nobody there');
+    return 'learned';
+  };
+  const resumed: string[] = [];
+  const wait = new SchemaWait<string>('test', { codecs: { learn }, clock, telemetry });
+  const add = (item: string, schemaId = 1): void => wait.wait(item, schemaId, () => resumed.push(item));
+  return { clock, telemetry, state, resumed, wait, add };
+}
+
+describe('work that waits for a schema', () => {
+  it('goes on at once where the registry answers', async () => {
+    const { clock, state, resumed, add } = start();
+    state.away = false;
+    add('a');
+    await clock.advanceBy(0);
+    expect(resumed).toEqual(['a']);
+  });
+
+  it('goes on in the order of arrival when the registry is back, each once', async () => {
+    const { clock, state, resumed, add } = start();
+    for (const item of ['a', 'b', 'c']) add(item);
+    await clock.advanceBy(60_000);
+    expect(resumed).toEqual([]);
+    state.away = false;
+    await clock.advanceBy(60_000);
+    expect(resumed).toEqual(['a', 'b', 'c']);
+  });
+
+  it('that is given up is answered, asks no more, and never goes on', async () => {
+    const { clock, state, resumed, wait, add } = start();
+    for (const item of ['a', 'b', 'c']) add(item);
+    await clock.advanceBy(100);
+    expect(wait.abandon((item) => item !== 'b')).toEqual(['a', 'c']);
+    expect(wait.abandon((item) => item === 'a')).toEqual([]);
+    state.away = false;
+    await clock.advanceBy(1_000);
+    expect(resumed).toEqual(['b']);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('warns once per schema and outage', async () => {
+    const { clock, telemetry, state, add } = start();
+    add('a', 1);
+    add('b', 1);
+    add('c', 2);
+    await clock.advanceBy(5_000);
+    expect(telemetry.logs.map(({ fields }) => fields['schemaId'])).toEqual([1, 2]);
+    state.away = false;
+    await clock.advanceBy(1_000);
+    state.away = true;
+    add('d', 1);
+    await clock.advanceBy(1_000);
+    expect(telemetry.logs).toHaveLength(3);
+  });
+});
