@@ -4,6 +4,7 @@ import { systemClock } from '../src/adapters/system/clock.ts';
 import { type Codecs, createCodecs } from '../src/contracts/codec.ts';
 import {
   makeDispatch,
+  makePolicyDecision,
   makeRoutableRequest,
   makeScoredResult,
   makeScoreRequest,
@@ -50,7 +51,9 @@ function passRows(codecs: Codecs, bytes: number): BenchRow[] {
     extractor: () => {
       const decoded = ingress.decode(request);
       if (decoded.status === 'ok')
-        features.encode({ ...RoutableRequest, requestId: decoded.value.requestId, payload: request });
+        features.encode(
+          makeRoutableRequest({ ...RoutableRequest, requestId: decoded.value.requestId, payload: request }),
+        );
     },
     router: () => {
       const decoded = features.decode(routable);
@@ -169,6 +172,15 @@ function recordsOf(codecs: Codecs, bytes: number): Measured {
   return { ScoreRequest, RoutableRequest, Dispatch: dispatchOf(RoutableRequest), ScoredResult };
 }
 
+const POLICY = makePolicyDecision({
+  digest: `sha256:${'ab'.repeat(32)}`,
+  name: 'feed-router',
+  version: 42,
+  epoch: 12,
+  leaf: 'sparse',
+  arm: 'STABLE',
+});
+
 function dispatchOf(request: RoutableRequest) {
   return makeDispatch({
     requestId: request.requestId,
@@ -180,14 +192,7 @@ function dispatchOf(request: RoutableRequest) {
     model: request.model,
     scoreLimit: request.candidateCount,
     baselineCandidates: request.baselineCandidates,
-    policy: {
-      digest: `sha256:${'ab'.repeat(32)}`,
-      name: 'feed-router',
-      version: 42,
-      epoch: 12,
-      leaf: 'sparse',
-      arm: 'STABLE',
-    },
+    policy: POLICY,
     budgetMs: request.budgetMs,
     budgetRemainingMs: request.budgetRemainingMs,
     inTopicMs: request.inTopicMs,

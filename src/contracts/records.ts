@@ -290,6 +290,8 @@ export interface Dispatch {
   policy: PolicyDecision;
   /** Why the target is not the leaf's first choice. */
   fallback: string | null;
+  /** Why the answer can only be DEGRADED: a kernel other than the one that the leaf named. */
+  degradation: string | null;
   /** Attribution to echo. */
   attribution: Buffer | null;
   /** Budget of the request as it arrived. */
@@ -330,6 +332,7 @@ export function makeDispatch(
     | 'modelVersion'
     | 'variant'
     | 'fallback'
+    | 'degradation'
     | 'attribution'
     | 'budgetMs'
     | 'budgetRemainingMs'
@@ -359,6 +362,7 @@ export function makeDispatch(
     baselineCandidates: fields.baselineCandidates,
     policy: fields.policy,
     fallback: fields.fallback === undefined ? null : fields.fallback,
+    degradation: fields.degradation === undefined ? null : fields.degradation,
     attribution: fields.attribution === undefined ? null : fields.attribution,
     budgetMs: fields.budgetMs === undefined ? 0 : fields.budgetMs,
     budgetRemainingMs: fields.budgetRemainingMs === undefined ? 0 : fields.budgetRemainingMs,

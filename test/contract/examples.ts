@@ -91,6 +91,7 @@ export const EXAMPLES: Records = {
     baselineCandidates: 1,
     policy: policy(),
     fallback: 'pool a100-us is saturated',
+    degradation: 'kernel dense computed it in place of sparse',
     attribution: Buffer.from('c0ffee', 'hex'),
     budgetMs: 80,
     budgetRemainingMs: 60.5,

@@ -24,6 +24,8 @@ export interface TargetChosen {
   version: string;
   /** Why it is not what the leaf asked for first. */
   fallback: string | undefined;
+  /** Why the answer can only be degraded: another kernel than the one that the leaf named computes it. */
+  degradation: string | undefined;
   expectedWaitMs: number;
   /** Slots that passed the filter, for the explanation. */
   considered: number;
@@ -158,6 +160,8 @@ function describe(
     memory,
     version: versionServed(slot, model) ?? '',
     fallback: why.length === 0 ? undefined : why.join('; '),
+    degradation:
+      kernel === target.kernel ? undefined : `kernel ${kernel} computed it in place of ${target.kernel}`,
     expectedWaitMs: slot.expectedWaitMs(nowMs),
     considered,
   };

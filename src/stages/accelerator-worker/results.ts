@@ -1,5 +1,6 @@
 import {
   type Dispatch,
+  makeReason,
   makeScoredResult,
   makeTargetTaken,
   makeTensor,
@@ -8,7 +9,7 @@ import {
   type ScoreRequest,
   type Tensor,
 } from '../../contracts/records.ts';
-import { MillraceError } from '../../core/errors.ts';
+import { ERROR_CODES, MillraceError } from '../../core/errors.ts';
 import type { ItemScores, LoadedModel } from '../../ports/accelerator.ts';
 import { type Ending, endedResult } from '../results.ts';
 import type { Delivery } from '../run-stage.ts';
@@ -24,7 +25,7 @@ export interface Computed {
   nowMs: number;
 }
 
-/** All baseline candidates were scored by the model promised. */
+/** All baseline candidates were scored by the model promised; by the kernel promised, too, unless the dispatch says otherwise. */
 export function scoredResult(
   computed: Computed,
   scores: ItemScores,
@@ -37,7 +38,7 @@ export function scoredResult(
     requestId: dispatch.requestId,
     identity: dispatch.identity,
     attempt: dispatch.attempt,
-    outcome: 'SCORED',
+    ...promiseKept(dispatch),
     late,
     model: model.family,
     modelVersion: model.version,
@@ -51,6 +52,17 @@ export function scoredResult(
     candidatesGranted: dispatch.scoreLimit - dispatch.baselineCandidates,
     ...shared(computed),
   });
+}
+
+/** A kernel other than the one that the policy chose gives an answer, but not the one promised. */
+function promiseKept({ degradation }: Dispatch): Pick<ScoredResult, 'outcome' | 'reason'> {
+  if (degradation === null) return { outcome: 'SCORED', reason: null };
+  const reason = makeReason({
+    code: 'NO_TARGET',
+    message: degradation,
+    retryable: ERROR_CODES.NO_TARGET.retryable,
+  });
+  return { outcome: 'DEGRADED', reason };
 }
 
 export function unscoredResult(computed: Computed, ending: Ending): ScoredResult {

@@ -224,6 +224,7 @@ export class Router {
       baselineCandidates: request.baselineCandidates,
       policy,
       fallback: target.fallback ?? null,
+      degradation: target.degradation ?? null,
       budgetMs: request.budgetMs,
       budgetRemainingMs: job.deadlineMs - nowMs,
       inTopicMs: job.inTopicMs,

@@ -72,7 +72,7 @@ describe('filter', () => {
   it('falls back in the leaf’s order, and says why', () => {
     expect(choose(fleet({}))).toMatchObject({
       status: 'chosen',
-      target: { accelerator: 'cpu', fallback: 'no live worker of gpu' },
+      target: { accelerator: 'cpu', fallback: 'no live worker of gpu', degradation: undefined },
     });
   });
 
@@ -101,7 +101,11 @@ describe('filter', () => {
       target: { slot: { partition: 1 }, fallback: undefined },
     });
     expect(choose(fleet({ pool: 'a' }), 0, { kernel: 'sparse' })).toMatchObject({
-      target: { kernel: 'dense', fallback: 'no live worker of gpu has kernel sparse' },
+      target: {
+        kernel: 'dense',
+        fallback: 'no live worker of gpu has kernel sparse',
+        degradation: 'kernel dense computed it in place of sparse',
+      },
     });
     expect(choose(fleet({ pool: 'a' }), 0, { memory: 'hbm' })).toMatchObject({
       target: { memory: 'host', fallback: 'the worker has no memory domain hbm' },

@@ -158,19 +158,20 @@ describe('what cannot be dispatched at all', () => {
     expect(router.fleet.slotsOf('cpu')[0]?.credits.outstanding).toBe(0);
   });
 
-  it('disturbs nobody who waits with it, whatever wakes them up', async () => {
-    const { clock, router, route } = startRouter({ dispatchCodec: tooLarge });
+  it.each(['a heartbeat', 'a policy'])('disturbs nobody who waits with it, woken by %s', (by) => {
+    const nobodys = policy('\n  - {id: all, to: {accelerator: gpu-a100, kernel: dense, memory: hbm}}');
+    const { router, route } = startRouter({
+      dispatchCodec: tooLarge,
+      ...(by === 'a policy' ? { policy: nobodys } : {}),
+    });
+    if (by === 'a policy') router.onStatus(status());
     const huge = route({ requestId: 'huge' });
     const other = route();
-    router.onStatus(status());
+    expect(router.waiting).toBe(2);
+    if (by === 'a policy') router.setPolicy(policy(undefined, 2));
+    else router.onStatus(status());
     expect(huge.letters).toHaveLength(1);
     expect(dispatchOf(other).requestId).toBe('r2');
-    const { router: second, route: routeSecond } = startRouter({ dispatchCodec: tooLarge });
-    const [first, next] = [routeSecond({ requestId: 'huge' }), routeSecond()];
-    second.onStatus(status({ slots: [] }));
-    second.setPolicy(policy());
-    expect([first.ends, next.ends]).toEqual([0, 0]);
-    await clock.advanceBy(1);
   });
 });
 

@@ -1,0 +1,145 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { millrace } from './cli.fixture.ts';
+
+const STARTER = 'examples/policies/starter.yaml';
+
+/** The starter policy with a change. */
+function changed(from: string | RegExp, to: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-policy-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, 'policy.yaml');
+  const text = readFileSync(STARTER, 'utf8');
+  const after = text.replace(from, to);
+  expect(after).not.toBe(text);
+  writeFileSync(file, after);
+  return file;
+}
+
+describe('millrace policy validate', () => {
+  it('finds the starter policy valid', async () => {
+    const { out, exitCode } = await millrace(['policy', 'validate', STARTER]);
+    expect(exitCode).toBe(0);
+    expect(out).toMatch(
+      /starter\.yaml: valid: starter@1, 8 leaves, 12 golden tests passed, on the fleet embedded: 0 errors, 0 warnings\nsha256:[0-9a-f]{64}\n/,
+    );
+  });
+
+  it('says where a policy is wrong, what it has and what is allowed', async () => {
+    const file = changed('kernel: sparse, memory: l2', 'kernel: sparce, memory: l2');
+    const { out, exitCode } = await millrace(['policy', 'validate', file]);
+    expect(exitCode).toBe(2);
+    expect(out).toMatch(
+      /error: tree\[0\]\.to\.kernel, line \d+, column \d+: .*"sparce".*dense, sparse.*Did you mean "sparse"/,
+    );
+    expect(out).toContain('not valid: 1 error,');
+  });
+
+  it('says it for a document that does not parse', async () => {
+    const file = changed('when: nonZeroShare < 0.05', 'when: nonZeroShare <');
+    const { out, exitCode } = await millrace(['policy', 'validate', file]);
+    expect(exitCode).toBe(2);
+    expect(out).toMatch(/error: tree\[0\]\.when, line \d+/);
+  });
+
+  it('lets warnings pass', async () => {
+    const file = changed(/ {2}- \{signals: \{\}, leaf: rest\}.*\n/, '');
+    const without = changed(/tests:[\s\S]*?\n\n/, '\n');
+    for (const each of [file, without])
+      expect((await millrace(['policy', 'validate', each])).exitCode).toBe(0);
+    expect((await millrace(['policy', 'validate', without])).out).toMatch(/^warning: tests/m);
+  });
+
+  it('checks against another fleet', async () => {
+    const args = ['policy', 'validate', STARTER, '--fleet', 'examples/fleets/one-pool.yaml', '--json'];
+    const { out, exitCode } = await millrace(args);
+    expect(exitCode).toBe(2);
+    const report = JSON.parse(out);
+    expect(report).toMatchObject({ valid: false, name: 'starter', version: 1, fleet: 'one-pool' });
+    expect(report.problems).toContainEqual(
+      expect.objectContaining({ severity: 'error', path: 'tree[0].to.accelerator', value: 'gpu-a100' }),
+    );
+  });
+
+  it('refuses a file that is not there', async () => {
+    const { err, exitCode } = await millrace(['policy', 'validate', '/no/such.yaml']);
+    expect(exitCode).toBe(2);
+    expect(err).toContain('there is none of this name');
+  });
+});
+
+describe('millrace policy explain', () => {
+  const explain = (...args: readonly string[]) => millrace(['policy', 'explain', STARTER, ...args]);
+
+  it('shows each step for given signals, and what is missing', async () => {
+    const { out, exitCode } = await explain('--signals', '{"sparsityRatio": 0.8, "predictedCostMs": 0.2}');
+    expect(exitCode).toBe(0);
+    expect(out).toContain('few-non-zeros: nonZeroShare < 0.05 → unknown (nonZeroShare = missing)');
+    expect(out).toMatch(/mostly-zeros: .*→ true \(sparsityRatio = 0\.8, predictedCostMs = 0\.2\)/);
+    expect(out).toContain(
+      'leaf: mostly-zeros\ntarget: cpu, kernel sparse, memory host; pools cpu, cpu-spot of the fleet embedded; else gpu-v100',
+    );
+  });
+
+  it('reads the signals off a request file', async () => {
+    const { out, exitCode } = await explain('--request', 'examples/requests/ranker.json', '--json');
+    expect(exitCode).toBe(0);
+    const explained = JSON.parse(out);
+    expect(explained).toMatchObject({
+      policy: { name: 'starter', version: 1 },
+      leaf: 'older-device',
+      target: { accelerator: 'gpu-v100' },
+      pools: ['v100'],
+      fallback: ['cpu', 'gpu-a100'],
+      signals: { candidateCount: 8, sequenceLength: 4, conversionWeight: 2, surface: 'feed' },
+    });
+    expect(explained.steps.at(-1)).toMatchObject({ node: 'older-device', when: null });
+  });
+
+  it('takes texts for conditions on them', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-policy-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const file = join(folder, 'p.yaml');
+    writeFileSync(
+      file,
+      `apiVersion: millrace/v1
+kind: RoutingPolicy
+name: by-surface
+version: 1
+signals: {surface: string}
+tree:
+  - {id: feed, when: 'surface == "feed"', to: {accelerator: cpu, kernel: dense}}
+  - {id: rest, to: {accelerator: cpu, kernel: sparse}}
+`,
+    );
+    const { out } = await millrace(['policy', 'explain', file, '--context', '{"surface": "feed"}']);
+    expect(out).toContain('leaf: feed');
+  });
+
+  it.each([
+    [[], '--request <file>'],
+    [['--signals', '{"sparsityRato": 1}'], 'Did you mean "sparsityRatio"?'],
+    [['--signals', '{'], '--signals is not JSON'],
+    [['--signals', '{"sparsityRatio": "1"}'], '--signals is not valid at sparsityRatio'],
+    [['--context', '{"surface": 1}'], '--context is not valid at surface'],
+    [['--signals', '{}', '--request', 'examples/requests/ranker.json'], 'either --request, or --signals'],
+    [['--request', '/no/such.json'], 'there is none of this name'],
+  ])('%j is refused', async (args, message) => {
+    const { out, err, exitCode } = await explain(...args);
+    expect(exitCode).toBe(2);
+    expect(out).toBe('');
+    expect(err).toContain(message);
+  });
+
+  it('refuses a request as the pipeline would', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-policy-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const file = join(folder, 'r.json');
+    writeFileSync(file, '{"model": "rankr"}');
+    const { err, exitCode } = await explain('--request', file);
+    expect(exitCode).toBe(2);
+    expect(err).toMatch(/no such model.*Did you mean "ranker"/);
+  });
+});

@@ -1,0 +1,130 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { fp32, int64 } from '../../../src/client/tensors.ts';
+import type { ScoredResult } from '../../../src/contracts/records.ts';
+import { type MemoryInstallation, memoryInstallation, scored } from '../client/memory-installation.ts';
+import { INSTALLATION, millrace } from './cli.fixture.ts';
+
+let installation: MemoryInstallation;
+
+beforeEach(async () => {
+  installation = await memoryInstallation();
+});
+
+afterEach(() => installation.close());
+
+function results(args: readonly string[], interruption = new AbortController().signal) {
+  return millrace(['results', ...args], {
+    environment: INSTALLATION,
+    transport: () => ({ open: () => installation.open() }),
+    interruption: () => interruption,
+  });
+}
+
+async function publish(...ids: readonly string[]): Promise<void> {
+  for (const [index, id] of ids.entries()) await installation.publish(withScores(id, index), 0);
+}
+
+function withScores(id: string, offset: number): ScoredResult {
+  return scored(id, offset, {
+    model: 'ranker',
+    modelVersion: '1',
+    scores: fp32('s', [2], [0.25, 0.5]).contents,
+    candidateIds: int64('ids', [7, 8]),
+    candidatesScored: 2,
+    baselineCandidates: 2,
+  });
+}
+
+function idsOf(out: string): string[] {
+  return out
+    .trim()
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => line.split(/ {2,}/)[1] ?? '');
+}
+
+describe('millrace results', () => {
+  it('prints one line each, from the beginning, up to --max', async () => {
+    await publish('a', 'b', 'c');
+    const { out, err, exitCode } = await results(['--from-beginning', '--max', '2']);
+    expect(err).toBe('');
+    expect(exitCode).toBe(0);
+    expect(idsOf(out)).toEqual(['a', 'b']);
+    expect(out).toMatch(/^SCORED +a {2}ranker@1 baseline {2}2 of 2 {2}best 8 0\.5000 {2}3\.00 ms {2}0\/0\n/);
+  });
+
+  it('prints JSON lines with every score', async () => {
+    await publish('a');
+    const { out } = await results(['--from-beginning', '--max', '1', '--json']);
+    expect(JSON.parse(out)).toMatchObject({
+      partition: 0,
+      offset: 0,
+      requestId: 'a',
+      outcome: 'SCORED',
+      candidates: [
+        { id: '8', score: 0.5 },
+        { id: '7', score: 0.25 },
+      ],
+    });
+  });
+
+  it('goes on where its group stopped', async () => {
+    await publish('a', 'b', 'c');
+    const group = ['--group', 'g', '--from-beginning', '--max'];
+    expect(idsOf((await results([...group, '2'])).out)).toEqual(['a', 'b']);
+    expect(idsOf((await results([...group, '1'])).out)).toEqual(['c']);
+  });
+
+  it('prints the first result per request only', async () => {
+    await installation.publish(withScores('a', 1), 0);
+    await installation.publish(withScores('a', 1), 0);
+    await installation.publish(withScores('b', 2), 0);
+    expect(idsOf((await results(['--from-beginning', '--max', '2'])).out)).toEqual(['a', 'b']);
+  });
+
+  it('ends when none came for so long', async () => {
+    await publish('a');
+    const { out, exitCode } = await results(['--from-beginning', '--timeout', '300ms']);
+    expect(exitCode).toBe(0);
+    expect(idsOf(out)).toEqual(['a']);
+  });
+
+  it('starts with what comes, and ends when it is interrupted', async () => {
+    await publish('old');
+    const stop = new AbortController();
+    const open = vi.spyOn(installation, 'open');
+    const running = results([], stop.signal);
+    await vi.waitFor(() => expect(open).toHaveBeenCalled());
+    let sent = 1;
+    const sending = setInterval(() => {
+      void installation.publish(withScores('new', sent), 0);
+      sent += 1;
+      if (sent > 20) stop.abort();
+    }, 20);
+    const { out, exitCode } = await running;
+    clearInterval(sending);
+    expect(exitCode).toBe(0);
+    expect(idsOf(out)).not.toContain('old');
+    expect(idsOf(out)).toContain('new');
+  });
+
+  it('tells of a result that cannot be read, and goes on', async () => {
+    await installation.publishBytes('broken', Buffer.from('not avro'), 0);
+    await publish('a');
+    const { out, err } = await results(['--from-beginning', '--max', '1']);
+    expect(idsOf(out)).toEqual(['a']);
+    expect(err).toMatch(/the result at 0\/0 cannot be read: NO_FRAME/);
+  });
+
+  it('says why a request was not scored', async () => {
+    const reason = {
+      code: 'UNKNOWN_MODEL',
+      message: 'there is no such model',
+      retryable: false,
+      retryAfterMs: null,
+    };
+    await installation.publish(scored('a', 1, { outcome: 'REJECTED', reason }), 0);
+    const { out } = await results(['--from-beginning', '--max', '1']);
+    expect(out).toMatch(/^REJECTED +a .*UNKNOWN_MODEL: there is no such model/);
+  });
+});

@@ -1,0 +1,99 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type MemoryBroker, memoryBroker } from '../../../src/adapters/memory/bus.ts';
+import { silentTelemetry } from '../../../src/adapters/memory/telemetry.ts';
+import { systemClock } from '../../../src/adapters/system/clock.ts';
+import type { MessageBus } from '../../../src/ports/message-bus.ts';
+import { INSTALLATION, millrace } from './cli.fixture.ts';
+
+let broker: MemoryBroker;
+let admin: MessageBus;
+
+beforeEach(() => {
+  broker = memoryBroker({ clock: systemClock() });
+  admin = connect();
+});
+
+afterEach(() => admin.close());
+
+function connect(): MessageBus {
+  return broker.connect({
+    clientId: 'test',
+    drainTimeoutMs: 1_000,
+    sessionTimeoutMs: 6_000,
+    telemetry: silentTelemetry(),
+  });
+}
+
+function apply(args: readonly string[] = [], environment: Record<string, string> = {}) {
+  return millrace(['topics', 'apply', ...args], {
+    environment: { ...INSTALLATION, ...environment },
+    openBus: async () => connect(),
+  });
+}
+
+const TOPICS = 14;
+
+describe('millrace topics apply', () => {
+  it('prints the plan, creates what is missing, and changes nothing when done again', async () => {
+    const { out, exitCode } = await apply();
+    expect(exitCode).toBe(0);
+    expect(out).toMatch(/^plan +topic +partitions +kept\ncreate +millrace\.ingress\.v1 +4 +1 h\n/);
+    expect(out).toContain(`created ${TOPICS}, grew 0, 0 were as they should be`);
+    expect(await admin.admin.listTopics()).toHaveLength(TOPICS);
+    expect(await admin.partitionCount('millrace.ingress.v1')).toBe(4);
+    const again = await apply();
+    expect(again.out).toContain(`created 0, grew 0, ${TOPICS} were as they should be`);
+    expect(again.out).not.toMatch(/^create /m);
+  });
+
+  it('tells what each topic keeps', async () => {
+    const { out } = await apply();
+    expect(out).toMatch(/millrace\.control\.v1 +1 +for ever/);
+    expect(out).toMatch(/millrace\.pool-status\.v1 +1 +the last per key/);
+    expect(out).toMatch(/millrace\.acks\.v1 +4 +10 min/);
+    expect(out).toMatch(/millrace\.ingress\.v1\.dlq +1 +3 days/);
+  });
+
+  it('does nothing on a dry run', async () => {
+    const { out, exitCode } = await apply(['--dry-run']);
+    expect(exitCode).toBe(0);
+    expect(out).toContain(`dry run, nothing was changed: ${TOPICS} to create`);
+    expect(await admin.admin.listTopics()).toEqual([]);
+  });
+
+  it('adds partitions, and never takes any away', async () => {
+    await apply();
+    const grown = await apply(['--json'], { MILLRACE_SLOTS_PER_POOL: '6' });
+    const plan = JSON.parse(grown.out);
+    expect(plan).toMatchObject({ dryRun: false, create: 0, grow: 1, exists: TOPICS - 1 });
+    expect(plan.topics).toContainEqual({
+      topic: 'millrace.dispatch.cpu.v1',
+      action: 'grow',
+      partitions: 6,
+      partitionsBefore: 4,
+    });
+    expect(await admin.partitionCount('millrace.dispatch.cpu.v1')).toBe(6);
+    const shrunk = await apply();
+    expect(shrunk.out).toMatch(
+      /exists +millrace\.dispatch\.cpu\.v1 +6 +has more than the 4 asked for; they stay/,
+    );
+    expect(await admin.partitionCount('millrace.dispatch.cpu.v1')).toBe(6);
+  });
+
+  it('warns that keys move when partitions are added', async () => {
+    await apply();
+    const { out } = await apply([], { MILLRACE_KAFKA_PARTITIONS: '8' });
+    expect(out).toMatch(/grow +millrace\.ingress\.v1 +4 → 8/);
+    expect(out).toContain('let what is in flight drain first');
+  });
+
+  it('shows the settings of what it creates as JSON', async () => {
+    const { out } = await apply(['--dry-run', '--json'], { MILLRACE_KAFKA_REPLICATION: '3' });
+    expect(JSON.parse(out).topics[0]).toMatchObject({
+      topic: 'millrace.ingress.v1',
+      action: 'create',
+      replication: 3,
+      config: { 'min.insync.replicas': '2', 'message.timestamp.type': 'LogAppendTime' },
+    });
+  });
+});

@@ -1,0 +1,205 @@
+import { describe, expect, it } from 'vitest';
+import type { MemoryConnection } from '../../../../src/adapters/memory/bus.ts';
+import type { PoolStatus, WorkerWindow } from '../../../../src/contracts/records.ts';
+import { topicSpecs } from '../../../../src/contracts/topic-specs.ts';
+import { createTopicDelay } from '../../../../src/core/latency/topic-delay.ts';
+import { seededRandom } from '../../../../src/core/random/seeded-random.ts';
+import type { InboundRecord } from '../../../../src/ports/message-bus.ts';
+import {
+  type AcceleratorWorkerConfig,
+  createAcceleratorWorkerStage,
+} from '../../../../src/stages/accelerator-worker/stage.ts';
+import { MemoryWorld } from '../../adapters/memory/bus.fixture.ts';
+import { codecs, dispatch, topics } from '../records.fixture.ts';
+import { handDrivenModel } from './model.fixture.ts';
+
+async function start(overrides: Partial<AcceleratorWorkerConfig> = {}) {
+  const world = new MemoryWorld();
+  const outside = world.connect();
+  await world.settle(
+    outside.admin.createTopics(
+      topicSpecs({ topics, partitions: 4, replication: 1, pools: new Map([['cpu', 2]]), tenants: [] }),
+    ),
+  );
+  const statuses: (PoolStatus | null)[] = [];
+  const windows: WorkerWindow[] = [];
+  const results: InboundRecord[] = [];
+  await read(outside, topics.fixed('pool-status'), ({ value }) => {
+    const decoded = codecs.for('PoolStatus').decode(value);
+    statuses.push(decoded.status === 'ok' ? decoded.value : null);
+  });
+  await read(outside, topics.fixed('latency-metrics'), ({ value }) => {
+    const decoded = codecs.for('WorkerWindow').decode(value);
+    if (decoded.status === 'ok') windows.push(decoded.value);
+  });
+  await read(outside, topics.fixed('scored-results'), (record) => results.push(record));
+  const model = handDrivenModel();
+  const open = (worker: string, bus = world.connect()) =>
+    createAcceleratorWorkerStage(
+      {
+        worker,
+        incarnation: `${worker} life`,
+        pool: 'cpu',
+        accelerator: 'cpu',
+        capacityClass: 'opportunistic',
+        slots: [0, 1],
+        heartbeatMs: 200,
+        windowMs: 1_000,
+        ackCoalesceMs: 2,
+        unacknowledgedMax: 100,
+        deadLetterPayload: 'full',
+        batchRequestsMax: 4,
+        batchCandidatesMax: 100,
+        batchesInFlightMax: 1,
+        tries: 3,
+        ...overrides,
+      },
+      {
+        bus,
+        codecs,
+        topics,
+        clock: world.clock,
+        random: seededRandom(1),
+        telemetry: world.telemetry,
+        topicDelay: createTopicDelay(),
+        models: [model],
+        backend: {
+          capabilities: {
+            backend: 'by hand',
+            simulated: true,
+            kernels: ['dense'],
+            memories: ['host'],
+            datatypes: ['FP32'],
+          },
+          load: async () => model,
+          close: async () => {},
+        },
+      },
+    );
+  const bus = world.connect();
+  const stage = await world.settle(open('w1', bus));
+  const send = (sequence: number, partition = 0): Promise<void> =>
+    outside.produce({
+      topic: topics.dispatch('cpu'),
+      partition,
+      key: null,
+      value: codecs.for('Dispatch').encode(dispatch({ sequence, budgetRemainingMs: 60_000 })),
+    });
+  async function read(
+    from: MemoryConnection,
+    topic: string,
+    onRecord: (record: InboundRecord) => void,
+  ): Promise<void> {
+    await world.settle(
+      from.read({ topics: [topic], startAt: 'earliest' }, (records) => records.forEach(onRecord)),
+    );
+  }
+  return { world, bus, outside, stage, open, model, statuses, windows, results, send };
+}
+
+describe('heartbeats', () => {
+  it('tell what the worker is and holds, at once and every period, with a sequence that rises', async () => {
+    const { world, statuses } = await start();
+    await world.clock.advanceBy(1_050);
+    expect(statuses.length).toBeGreaterThanOrEqual(6);
+    expect(statuses.at(-1)).toMatchObject({
+      pool: 'cpu',
+      capacityClass: 'OPPORTUNISTIC',
+      worker: 'w1',
+      incarnation: 'w1 life',
+      accelerator: 'cpu',
+      backend: 'by hand',
+      simulated: true,
+      slots: [0, 1],
+      kernels: ['dense'],
+      memories: ['host'],
+      models: [{ family: 'ranker', version: '1', variant: 'BASELINE' }],
+      batchRequests: 4,
+    });
+    const sequences = statuses.map((status) => status?.sequence ?? 0);
+    expect(sequences).toEqual(sequences.map((_, place) => place + 1));
+  });
+
+  it('of a worker that takes a slot over come with the slot, not a period later', async () => {
+    const { world, stage, open, statuses } = await start({ heartbeatMs: 60_000 });
+    await world.settle(open('w2'));
+    await world.settle(stage.close());
+    await world.clock.advanceBy(5);
+    expect(statuses.filter((status) => status?.worker === 'w2').at(-1)?.slots).toEqual([0, 1]);
+  });
+
+  it('and windows do not pile up while the broker is away', async () => {
+    const { world, statuses, windows, stage, send, model } = await start();
+    await world.settle(send(1));
+    await world.clock.advanceBy(10);
+    world.broker.stop();
+    model.batches[0]?.end();
+    const before = statuses.length;
+    await world.clock.advanceBy(60_000);
+    world.broker.start();
+    await world.clock.advanceBy(100);
+    expect(statuses.length - before).toBeLessThanOrEqual(3);
+    await world.clock.advanceBy(2_000);
+    expect(windows).toMatchObject([{ outcomes: { SCORED: 1 } }]);
+    await world.settle(stage.close());
+  });
+});
+
+describe('a worker that leaves', () => {
+  it('lets routers know before it lets its slots go, finishes what runs, and takes its name off the topic', async () => {
+    const { world, stage, model, statuses, results, send, windows } = await start();
+    await world.settle(send(1));
+    await world.clock.advanceBy(10);
+    const closing = stage.close();
+    await world.clock.advanceBy(10);
+    expect(statuses.at(-1)?.slots).toEqual([]);
+    expect(results).toEqual([]);
+    model.batches[0]?.end();
+    await world.settle(closing);
+    await world.clock.advanceBy(10);
+    expect([results.length, statuses.at(-1), windows.length]).toEqual([1, null, 1]);
+    expect(stage.inFlight()).toBe(0);
+    const count = statuses.length;
+    await world.clock.advanceBy(2_000);
+    expect(statuses).toHaveLength(count);
+  });
+
+  it('gives what it did not start to the next owner', async () => {
+    const { world, stage, open, model, results, send } = await start({ batchRequestsMax: 1 });
+    await world.settle(Promise.all([send(1), send(2), send(3, 1)]));
+    await world.clock.advanceBy(10);
+    await world.settle(open('w2'));
+    const closing = stage.close();
+    model.batches.shift()?.end();
+    await world.settle(closing);
+    for (let n = 0; n < 10; n += 1) {
+      await world.clock.advanceBy(10);
+      model.batches.shift()?.end();
+    }
+    expect(results).toHaveLength(3);
+  });
+
+  it('is gone in time though the broker is away', async () => {
+    const { world, stage } = await start();
+    world.broker.stop();
+    await world.clock.advanceBy(1_000);
+    let closed = false;
+    stage.close().then(() => {
+      closed = true;
+    });
+    await world.clock.advanceBy(10_000);
+    expect(closed).toBe(true);
+  });
+});
+
+describe('readiness and the work in hand', () => {
+  it('say that the broker is away, and how much was taken', async () => {
+    const { world, stage, send } = await start();
+    await world.settle(send(1));
+    await world.clock.advanceBy(10);
+    expect([stage.unready(), stage.inFlight()]).toEqual([undefined, 1]);
+    world.broker.stop();
+    await world.clock.advanceBy(16_000);
+    expect(stage.unready()).toBe('the broker last answered 16 s ago');
+  });
+});

@@ -1,0 +1,330 @@
+import { describe, expect, it } from 'vitest';
+import { MillraceError } from '../../../../src/core/errors.ts';
+import { endings, onlyResult } from '../records.fixture.ts';
+import { handDrivenModel } from './model.fixture.ts';
+import { startWorker } from './worker.fixture.ts';
+
+describe('batches', () => {
+  it('take what came in one turn together, within their limits, and score each request to its limit', async () => {
+    const { model, take, turn } = startWorker();
+    const taken = [1, 2, 3, 2, 1].map((scoreLimit) => take({ scoreLimit, baselineCandidates: scoreLimit }));
+    await turn();
+    expect(model.batches[0]?.items.map(({ scoreLimit }) => scoreLimit)).toEqual([1, 2, 3, 2]);
+    expect(model.batches[0]?.kernel).toBe('dense');
+    model.batches[0]?.end();
+    await turn();
+    expect(model.batches[1]?.items).toHaveLength(1);
+    model.batches[1]?.end();
+    await turn();
+    expect(taken.map((each) => onlyResult(each))).toMatchObject(
+      [1, 2, 3, 2, 1].map((candidatesScored) => ({ outcome: 'SCORED', late: false, candidatesScored })),
+    );
+  });
+
+  it('run as many at once as the worker may, and no more', async () => {
+    const { model, take, turn } = startWorker({ config: { batchesInFlightMax: 2, batchRequestsMax: 1 } });
+    for (let n = 0; n < 5; n += 1) take();
+    await turn();
+    expect(model.batches).toHaveLength(2);
+    model.batches[1]?.end();
+    await turn();
+    expect(model.batches).toHaveLength(3);
+  });
+
+  it('run the earliest deadline first, and baseline before the enhanced', async () => {
+    const enhanced = handDrivenModel({ version: '2', variant: 'enhanced' });
+    const { model, take, turn } = startWorker({ config: { batchRequestsMax: 1 }, others: [enhanced] });
+    take({ modelVersion: '2', variant: 'ENHANCED', budgetRemainingMs: 10 });
+    take({ budgetRemainingMs: 90, scoreLimit: 1 });
+    take({ budgetRemainingMs: 30, scoreLimit: 2 });
+    await turn();
+    expect(model.batches[0]?.items[0]?.scoreLimit).toBe(2);
+    model.batches[0]?.end();
+    await turn();
+    expect(model.batches[1]?.items[0]?.scoreLimit).toBe(1);
+    expect(enhanced.batches).toHaveLength(0);
+    model.batches[1]?.end();
+    await turn();
+    expect(enhanced.batches).toHaveLength(1);
+  });
+
+  it('mix no models and no kernels', async () => {
+    const other = handDrivenModel({ version: '2' });
+    const { model, take, turn } = startWorker({ others: [other], config: { batchesInFlightMax: 3 } });
+    take();
+    take({ modelVersion: '2' });
+    take({ kernel: 'sparse' });
+    await turn();
+    expect([model.batches.length, other.batches.length]).toEqual([2, 1]);
+  });
+});
+
+describe('the deadline', () => {
+  it('is the budget at the dispatch, less the time in the topic, from the arrival on', async () => {
+    const { clock, model, take, turn } = startWorker();
+    take();
+    await turn();
+    const expiring = take({ budgetRemainingMs: 50 }, { inTopicMs: 20 });
+    const living = take({ budgetRemainingMs: 51 }, { inTopicMs: 20 });
+    await clock.advanceBy(30);
+    model.batches[0]?.end();
+    await turn();
+    expect(onlyResult(expiring)).toMatchObject({
+      outcome: 'EXPIRED',
+      reason: { code: 'BUDGET_EXHAUSTED', retryable: true },
+      timings: { queueMs: 30, computeMs: 0, inTopicMs: 20 },
+    });
+    expect(endings(living)).toBe(0);
+    expect(model.batches[1]?.items).toHaveLength(1);
+  });
+
+  it('that is over at the arrival is answered before anything is computed', async () => {
+    const { model, take, turn } = startWorker();
+    const late = take({ budgetRemainingMs: 10 }, { inTopicMs: 10 });
+    await turn();
+    expect(onlyResult(late).reason?.message).toBe(
+      'the budget of 100 ms ran out before compute, in the queue of w1',
+    );
+    expect(model.batches).toEqual([]);
+  });
+
+  it('that passes during compute makes the result late, and no less a result', async () => {
+    const { clock, model, take, turn } = startWorker();
+    const taken = take({ budgetRemainingMs: 20 });
+    await turn();
+    await clock.advanceBy(21);
+    model.batches[0]?.end({ computeMs: 21 });
+    await turn();
+    expect(onlyResult(taken)).toMatchObject({ outcome: 'SCORED', late: true, candidatesScored: 2 });
+  });
+});
+
+describe('a request that cannot be scored', () => {
+  it('for a model that the worker has not is refused', async () => {
+    const { take, turn } = startWorker();
+    const taken = take({ modelVersion: '9' });
+    await turn();
+    expect(onlyResult(taken)).toMatchObject({
+      outcome: 'REJECTED',
+      reason: { code: 'UNKNOWN_MODEL', message: expect.stringContaining('ranker@9') },
+    });
+  });
+
+  it.each([
+    ['its own fault is told as such', new MillraceError('NON_FINITE', 'NaN in user'), 'NON_FINITE', false],
+    ['a fault of the model may pass', new Error('odd'), 'MODEL_FAILED', true],
+  ])('fails alone in its batch: %s', async (_name, error, code, retryable) => {
+    const { model, take, turn } = startWorker();
+    const [first, second] = [take(), take()];
+    await turn();
+    model.batches[0]?.end({ failed: new Map([[1, error]]) });
+    await turn();
+    expect(onlyResult(first).outcome).toBe('SCORED');
+    expect(onlyResult(second)).toMatchObject({ outcome: 'REJECTED', reason: { code, retryable } });
+  });
+
+  it('for a backend that forgets it in its answer is refused as a fault of the model', async () => {
+    const { model, take, turn } = startWorker();
+    const taken = take();
+    await turn();
+    model.batches[0]?.endWith({ items: [], computeMs: 1, bytesMoved: 0 });
+    await turn();
+    expect(onlyResult(taken).reason?.code).toBe('MODEL_FAILED');
+  });
+});
+
+describe('a batch that fails', () => {
+  it('is tried one by one, no more at once than the worker may, before anything else', async () => {
+    const { model, take, turn } = startWorker();
+    const taken = [1, 2, 3].map((scoreLimit) => take({ scoreLimit }));
+    await turn();
+    const next = take({ budgetRemainingMs: 20 });
+    model.batches[0]?.fail();
+    for (const scoreLimit of [1, 2, 3]) {
+      await turn();
+      const running = model.batches.at(-1);
+      expect(running?.items.map((item) => item.scoreLimit)).toEqual([scoreLimit]);
+      running?.end();
+    }
+    await turn();
+    expect(taken.map((each) => onlyResult(each).outcome)).toEqual(['SCORED', 'SCORED', 'SCORED']);
+    expect(model.batches).toHaveLength(5);
+    expect(endings(next)).toBe(0);
+  });
+
+  it('again and again on one request makes a dead letter of that one', async () => {
+    const { model, take, turn, sent, clock } = startWorker();
+    const [poison, fine] = [take({ scoreLimit: 1 }), take()];
+    await turn();
+    model.batches[0]?.fail();
+    await turn();
+    for (let tries = 1; tries <= 4; tries += 1) {
+      const alone = model.batches.at(-1);
+      if (alone?.items[0]?.scoreLimit === 1) alone.fail();
+      else alone?.end();
+      await turn();
+    }
+    expect(onlyResult(fine).outcome).toBe('SCORED');
+    expect(poison.letters).toEqual([
+      { code: 'POISON', message: 'the model failed on it 3 times: the device is gone' },
+    ]);
+    expect(poison.finished).toEqual([]);
+    await clock.advanceBy(10);
+    expect(sent.flatMap(({ completed }) => completed).sort()).toEqual([1, 2]);
+  });
+
+  it('is not tried again for what expired meanwhile', async () => {
+    const { clock, model, take, turn } = startWorker();
+    const taken = [take({ budgetRemainingMs: 20 }), take({ budgetRemainingMs: 90 })];
+    await turn();
+    await clock.advanceBy(30);
+    model.batches[0]?.fail();
+    await turn();
+    expect(onlyResult(taken[0] ?? take()).outcome).toBe('EXPIRED');
+    expect(model.batches).toHaveLength(2);
+  });
+
+  it('counts its work as done once, when it is done', async () => {
+    const { model, worker, take, turn } = startWorker();
+    take({ predictedMs: 3 });
+    await turn();
+    model.batches[0]?.fail();
+    await turn();
+    expect(worker.load()).toMatchObject({ running: 1, enqueuedPredictedMs: 3, completedPredictedMs: 0 });
+    model.batches[1]?.end();
+    await turn();
+    expect(worker.load()).toMatchObject({ running: 0, enqueuedPredictedMs: 3, completedPredictedMs: 3 });
+  });
+});
+
+describe('a dispatch whose request is in an unknown schema', () => {
+  it('waits for the registry, and its budget goes on', async () => {
+    const { clock, registry, model, take } = startWorker();
+    const taken = take({ payload: Buffer.from('schema'), budgetRemainingMs: 2_000 });
+    await clock.advanceBy(1_200);
+    registry.away = false;
+    await clock.advanceBy(600);
+    expect(model.batches).toHaveLength(1);
+    model.batches[0]?.end();
+    await clock.advanceBy(0);
+    expect(onlyResult(taken).timings.queueMs).toBeGreaterThanOrEqual(1_200);
+  });
+
+  it('is a dead letter where it cannot be read after all', async () => {
+    const { clock, registry, take } = startWorker();
+    const taken = take({ payload: Buffer.from('schema, then bad') });
+    registry.away = false;
+    await clock.advanceBy(600);
+    expect(taken.letters).toEqual([
+      { code: 'MALFORMED', message: 'the request inside the dispatch cannot be read: it is bad' },
+    ]);
+    expect(endings(taken)).toBe(1);
+  });
+
+  it('is given up when its slot goes away', async () => {
+    const { clock, registry, worker, model, take } = startWorker();
+    const gone = take({ payload: Buffer.from('schema'), budgetRemainingMs: 9_000 }, { slot: 1 });
+    const kept = take({ payload: Buffer.from('schema'), budgetRemainingMs: 9_000 }, { slot: 2 });
+    await clock.advanceBy(100);
+    worker.abandon((record) => record.partition === 1);
+    expect([gone.abandonments, kept.abandonments]).toEqual([1, 0]);
+    registry.away = false;
+    await clock.advanceBy(1_000);
+    expect(model.batches[0]?.items).toHaveLength(1);
+    expect(endings(gone)).toBe(1);
+  });
+});
+
+describe('a dispatch whose request cannot be read', () => {
+  it('is a dead letter at once, acknowledged so that the router has its credit back', async () => {
+    const { clock, sent, take } = startWorker();
+    const taken = take({ payload: Buffer.from('no frame') });
+    expect(taken.letters).toMatchObject([{ code: 'NO_FRAME' }]);
+    await clock.advanceBy(10);
+    expect(sent.map(({ completed }) => completed)).toEqual([[1]]);
+  });
+});
+
+describe('a slot that goes away', () => {
+  it('takes its queued work with it, and leaves what runs to be finished', async () => {
+    const { worker, model, take, turn } = startWorker({ config: { batchRequestsMax: 1 } });
+    const running = take({}, { slot: 1 });
+    await turn();
+    const queued = take({}, { slot: 1 });
+    const others = take({}, { slot: 2 });
+    worker.abandon((record) => record.partition === 1);
+    expect([running, queued, others].map((each) => each.abandonments)).toEqual([0, 1, 0]);
+    model.batches[0]?.end();
+    await turn();
+    model.batches[1]?.end();
+    await turn();
+    expect([running, queued, others].map((each) => endings(each))).toEqual([1, 1, 1]);
+    expect(model.batches).toHaveLength(2);
+  });
+
+  it('takes along what waits to be tried alone', async () => {
+    const { worker, model, take, turn } = startWorker();
+    const [first, second] = [take({}, { slot: 1 }), take({}, { slot: 1 })];
+    await turn();
+    model.batches[0]?.fail();
+    await turn();
+    worker.abandon(() => true);
+    expect([first.abandonments, second.abandonments]).toEqual([0, 1]);
+    model.batches[1]?.end();
+    await turn();
+    expect(model.batches).toHaveLength(2);
+    expect([endings(first), endings(second)]).toEqual([1, 1]);
+  });
+});
+
+describe('the load', () => {
+  it('tells queue, running batches, predicted work and the time of a batch', async () => {
+    const { worker, model, take, turn } = startWorker({ config: { batchRequestsMax: 1 } });
+    take({ predictedMs: 3 });
+    take({ predictedMs: 4 });
+    take({ predictedMs: -1 });
+    await turn();
+    expect(worker.load()).toEqual({
+      queued: 2,
+      running: 1,
+      queuedPredictedMs: 4,
+      enqueuedPredictedMs: 7,
+      completedPredictedMs: 0,
+      busyMs: 0,
+      serviceMs: 0,
+      batchRequests: 1,
+    });
+    model.batches[0]?.end({ computeMs: 10 });
+    await turn();
+    expect(worker.load()).toMatchObject({ completedPredictedMs: 3, busyMs: 10, serviceMs: 10 });
+    model.batches[1]?.end({ computeMs: 20 });
+    await turn();
+    expect(worker.load()).toMatchObject({ completedPredictedMs: 7, busyMs: 30, serviceMs: 11 });
+  });
+});
+
+describe('every dispatch', () => {
+  it('ends exactly once and is acknowledged exactly once, whatever the model does', async () => {
+    const { clock, model, sent, take } = startWorker({
+      config: { batchesInFlightMax: 2, batchRequestsMax: 3 },
+    });
+    const taken = [];
+    for (let n = 0; n < 60; n += 1) {
+      taken.push(take({ budgetRemainingMs: 5 + ((n * 7) % 60), scoreLimit: 1 + (n % 3) }));
+      await clock.advanceBy(1);
+      const batch = model.batches.shift();
+      if (n % 3 === 0) batch?.fail();
+      else if (n % 3 === 1) batch?.end({ failed: new Map([[0, new Error('odd')]]) });
+      else batch?.end();
+    }
+    for (let n = 0; n < 300; n += 1) {
+      await clock.advanceBy(1);
+      const batch = model.batches.shift();
+      if (n % 2 === 0) batch?.fail();
+      else batch?.end();
+    }
+    expect(taken.map((each) => endings(each))).toEqual(taken.map(() => 1));
+    const completed = sent.flatMap((ack) => ack.completed).sort((a, b) => a - b);
+    expect(completed).toEqual(taken.map((_, place) => place + 1));
+  });
+});
