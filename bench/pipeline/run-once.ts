@@ -64,7 +64,6 @@ export function newEnvironment(stack: Stack, variant?: Variant): Record<string, 
     MILLRACE_WORKER_POOL: POOL,
     MILLRACE_WORKER_SLOTS: [...Array(PARTITIONS).keys()].join(','),
     MILLRACE_WORKER_BACKEND: 'immediate',
-    MILLRACE_LOG_LEVEL: 'warn',
     ...(variant?.kind === 'pipeline' ? variant.environment : {}),
   };
 }

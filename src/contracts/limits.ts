@@ -17,7 +17,7 @@ export interface DecodeLimits {
 export const DECODE_LIMITS: Readonly<DecodeLimits> = {
   bytesMax: 1024 * 1024,
   envelopeBytesMax: 128 * 1024,
-  itemsMax: 65_536,
+  itemsMax: 16_384,
   zeroByteItemsMax: 10_000,
   depthMax: 64,
   stepsMax: 1_000_000,

@@ -33,7 +33,8 @@ subscribe('net.client.socket', (message) => {
   const { socket } = message as { socket: Socket };
   const wires = wiresOfCaller.getStore();
   if (wires === undefined) return;
-  if (wires.isCut) socket.destroy();
+  // Not yet: `connect` follows, and brings a socket back to life.
+  if (wires.isCut) process.nextTick(() => socket.destroy());
   wires.sockets.add(socket);
   socket.once('close', () => wires.sockets.delete(socket));
 });

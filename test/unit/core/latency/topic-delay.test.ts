@@ -36,6 +36,30 @@ describe('time in the topic', () => {
     expect(delay.inTopicMs('t', 0, 1_000, 121_005)).toBeGreaterThan(119_900);
   });
 
+  it.each([
+    ['equal clocks', 0],
+    ['a local clock an hour ahead', HOUR_MS],
+  ])(
+    'a backlog that was there at the start is charged against its newest record, with %s',
+    (_name, skewMs) => {
+      const delay = createTopicDelay();
+      const nowMs = 6_000 + skewMs;
+      delay.starts({ topic: 't', partition: 0, timestampMs: 0 }, 5_900, nowMs);
+      const charged = [0, 3_000, 5_900].map((appendMs) => delay.inTopicMs('t', 0, appendMs, nowMs));
+      expect(charged.map(Math.round)).toEqual([5_900, 2_900, 0]);
+    },
+  );
+
+  it('the start of a partition that is known, or over which the clock went back, changes nothing', () => {
+    const delay = createTopicDelay();
+    delay.inTopicMs('t', 0, 1_000, 1_000);
+    delay.starts({ topic: 't', partition: 0, timestampMs: 1_000 }, 2_000, 3_000);
+    expect(delay.inTopicMs('t', 0, 2_000, 3_000)).toBeCloseTo(1_000, 0);
+    delay.starts({ topic: 't', partition: 1, timestampMs: HOUR_MS }, 10, 20);
+    expect(delay.inTopicMs('t', 1, HOUR_MS, 20)).toBe(0);
+    expect(delay.inTopicMs('t', 1, 10, 20)).toBe(0);
+  });
+
   it('partitions are measured apart', () => {
     const delay = createTopicDelay();
     delay.inTopicMs('t', 0, 0, 0);

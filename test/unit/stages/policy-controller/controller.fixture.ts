@@ -1,0 +1,121 @@
+import type { MemoryBroker, MemoryConnection } from '../../../../src/adapters/memory/bus.ts';
+import {
+  type MemoryControlServer,
+  memoryControlServer,
+} from '../../../../src/adapters/memory/control-store.ts';
+import {
+  type ControlCommand,
+  type ControlEvent,
+  makeControlCommand,
+} from '../../../../src/contracts/records.ts';
+import { topicSpecs } from '../../../../src/contracts/topic-specs.ts';
+import type { PolicyPointer } from '../../../../src/ports/control-store.ts';
+import type {
+  ControllerConfig,
+  ControllerDeps,
+} from '../../../../src/stages/policy-controller/controller.ts';
+import { MemoryWorld } from '../../adapters/memory/bus.fixture.ts';
+import { codecs, topics } from '../records.fixture.ts';
+
+export const SCOPE = 'policy/feed';
+
+export const digestOf = (bytes: Uint8Array): string =>
+  `digest of ${Buffer.from(bytes).toString().slice(0, 40)}`;
+
+/** A policy here is `name version`; `refuse` makes the check refuse what it could accept otherwise. */
+export function checkPolicy(bytes: Uint8Array): { name: string; version: number } {
+  const [name = '', version = ''] = Buffer.from(bytes).toString().split(' ');
+  if (!/^\d+$/.test(version)) throw new Error(`${name} has no version`);
+  return { name, version: Number(version) };
+}
+
+export function publish(version: number, fields: Partial<ControlCommand> = {}): ControlCommand {
+  return makeControlCommand({
+    commandId: `publish-${version}`,
+    scope: SCOPE,
+    type: 'PUBLISH_POLICY',
+    body: Buffer.from(`feed ${version}`),
+    actor: 'ana',
+    ...fields,
+  });
+}
+
+export function rollBack(fields: Partial<ControlCommand> = {}): ControlCommand {
+  return makeControlCommand({
+    commandId: 'roll-back',
+    scope: SCOPE,
+    type: 'ROLL_BACK',
+    actor: 'ana',
+    ...fields,
+  });
+}
+
+/** Topics, a store, and what an operator and an auditor see of them; no controller yet. */
+export interface ControlRoom {
+  world: MemoryWorld;
+  broker: MemoryBroker;
+  server: MemoryControlServer;
+  outside: MemoryConnection;
+  /** The log of events, as an auditor reads it. */
+  events: ControlEvent[];
+  deps(bus: MemoryConnection, overrides?: Partial<ControllerDeps>): ControllerDeps;
+  config: ControllerConfig;
+  send(command: ControlCommand): Promise<void>;
+  sendBytes(value: Buffer): Promise<void>;
+  pointer(scope?: string): Promise<PolicyPointer | undefined>;
+  document(text: string): Promise<string | undefined>;
+  committed(): Promise<number>;
+}
+
+export async function openControlRoom(): Promise<ControlRoom> {
+  const world = new MemoryWorld();
+  const server = memoryControlServer({ clock: world.clock });
+  const store = server.connect();
+  const outside = world.connect();
+  await world.settle(
+    outside.admin.createTopics(
+      topicSpecs({ topics, partitions: 1, replication: 1, pools: new Map(), tenants: [] }),
+    ),
+  );
+  const events: ControlEvent[] = [];
+  await world.settle(
+    outside.read({ topics: [topics.fixed('control-events')], startAt: 'earliest' }, (records) => {
+      for (const { value } of records) {
+        const decoded = codecs.for('ControlEvent').decode(value);
+        if (decoded.status === 'ok') events.push(decoded.value);
+      }
+    }),
+  );
+  const sendBytes = (value: Buffer): Promise<void> =>
+    world.settle(outside.produce({ topic: topics.fixed('control'), partition: 0, key: null, value }));
+  return {
+    world,
+    broker: world.broker,
+    server,
+    outside,
+    events,
+    config: { controller: 'controller-1', acceptUnsigned: true },
+    deps: (bus, overrides = {}) => ({
+      bus,
+      store: server.connect(),
+      codecs,
+      topics,
+      clock: world.clock,
+      telemetry: world.telemetry,
+      digest: digestOf,
+      checkPolicy,
+      ...overrides,
+    }),
+    sendBytes,
+    send: (command) => sendBytes(codecs.for('ControlCommand').encode(command)),
+    pointer: (scope = SCOPE) => world.settle(store.readPointer(scope)),
+    document: async (text) => {
+      const bytes = await world.settle(store.readDocument(digestOf(Buffer.from(text))));
+      return bytes === undefined ? undefined : Buffer.from(bytes).toString();
+    },
+    committed: async () => {
+      const group = `${topics.prefix}.policy-controller`;
+      return (await world.settle(outside.admin.committed(group, topics.fixed('control')))).get(0) ?? -1;
+    },
+  };
+}
