@@ -104,7 +104,11 @@ async function replayOver(
     () => ledger.summary().ingress,
   );
   const driven = await driveTrace(context, connection, rows, flags).finally(() => progress.end());
-  const drained = await waitingFor(context, 'waiting for the last results', ledger.drained(flags.drain));
+  const drained = await waitingFor(
+    context,
+    'waiting for the last results',
+    ledger.drained(flags.drain, driven.sent - driven.refused),
+  );
   const summary = ledger.summary();
   await ledger.close();
   const report = {

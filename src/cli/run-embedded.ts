@@ -114,7 +114,7 @@ async function driveAndShow(context: CliContext, run: EmbeddedRun, running: Runn
     durationMs: run.durationMs,
     signal: context.interruption(),
   });
-  const drained = await ledger.drained(DRAIN_MS);
+  const drained = await ledger.drained(DRAIN_MS, driven.sent - driven.refused);
   stopDrawing();
   const summary = ledger.summary();
   if (isLive) screen.draw(renderLiveTable(state(), color));

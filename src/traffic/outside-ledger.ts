@@ -11,8 +11,11 @@ import type { InboundRecord, Reader } from '../ports/message-bus.ts';
  */
 export interface OutsideLedger {
   summary(): LedgerSummary;
-  /** Resolves true when nothing is in flight, false when that was not so in time. */
-  drained(timeoutMs: number): Promise<boolean>;
+  /**
+   * Resolves true when at least `ingressMin` requests (0 unless given) have been seen on ingress and none is in flight, false when that was
+   * not so in time. The ledger reads as others do: what was sent last, it may not have seen yet.
+   */
+  drained(timeoutMs: number, ingressMin?: number): Promise<boolean>;
   close(): Promise<void>;
 }
 
@@ -72,13 +75,17 @@ export async function openOutsideLedger(
   ]);
   return {
     summary: () => ledger.summary(),
-    async drained(timeoutMs) {
+    async drained(timeoutMs, ingressMin = 0) {
+      const isDrained = (): boolean => {
+        const { ingress, inFlight } = ledger.summary();
+        return ingress >= ingressMin && inFlight === 0;
+      };
       const untilMs = clock.monotonicMs() + timeoutMs;
       while (clock.monotonicMs() < untilMs) {
-        if (ledger.summary().inFlight === 0) return true;
+        if (isDrained()) return true;
         await new Promise<void>((resolve) => clock.after(CHECK_MS, resolve));
       }
-      return ledger.summary().inFlight === 0;
+      return isDrained();
     },
     async close() {
       await Promise.all(readers.map((reader) => reader.close()));

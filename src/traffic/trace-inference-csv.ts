@@ -89,14 +89,15 @@ export function* traceArrivals(
 ): Generator<Arrival, never, void> {
   const spanMs = rows.at(-1)?.atMs ?? 0;
   const meanMs = rows.length > 1 && spanMs > 0 ? spanMs / (rows.length - 1) : 1;
+  const loopMs = rows.length * meanMs;
   const scale = 1_000 / ratePerSecond / meanMs;
-  let previousMs = -meanMs;
+  let previousMs = spanMs - loopMs;
   for (;;) {
     for (const row of rows) {
       yield { afterMs: (row.atMs - previousMs) * scale, shape: shapeOf(row, mapping) };
       previousMs = row.atMs;
     }
-    previousMs -= spanMs + meanMs;
+    previousMs -= loopMs;
   }
 }
 

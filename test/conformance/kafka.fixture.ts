@@ -85,7 +85,12 @@ export function kafkaFactory(client: Client, brokers: readonly string[], more: P
       for (const socket of wires.sockets) socket.destroy();
     },
     close: async () => {
-      await Promise.all([...buses.keys()].map((bus) => bus.close()));
+      const closing = [...buses].map(async ([bus, { isCut }]) => {
+        // What was killed ends too, but nobody waits for it: it tries for some seconds to reach its broker.
+        const closed = bus.close();
+        if (!isCut) await closed;
+      });
+      await Promise.all(closing);
     },
   };
 }

@@ -1,0 +1,170 @@
+import { createHash } from 'node:crypto';
+import type { MemoryConnection } from '../../src/adapters/memory/bus.ts';
+import type { Codecs, RecordCodec } from '../../src/contracts/codec.ts';
+import { parseDeadLetter } from '../../src/contracts/dead-letter.ts';
+import type { Identity, ScoredResult } from '../../src/contracts/records.ts';
+import type { TopicNames } from '../../src/contracts/topics.ts';
+import { identityKey } from '../../src/core/outcome/identity.ts';
+import type { InboundRecord } from '../../src/ports/message-bus.ts';
+
+/** A group with what it reads. */
+export interface AuditedGroup {
+  group: string;
+  topic: string;
+  /** The only one that it reads; all where absent. */
+  partition?: number;
+}
+
+export interface AuditorOptions {
+  bus: MemoryConnection;
+  codecs: Codecs;
+  topics: TopicNames;
+  pools: readonly string[];
+  groups: readonly AuditedGroup[];
+}
+
+/**
+ * Reads every topic from outside, and knows of each record whether its work is done: what came of it lies on the next topic, or its result
+ * does. So it can tell a commit that goes past unfinished work, whoever made it.
+ */
+export class Auditor {
+  /** What was wrong, in words. */
+  readonly violations: string[] = [];
+  readonly results: ScoredResult[] = [];
+  readonly #options: AuditorOptions;
+  readonly #dispatchTopics: readonly string[];
+  /** Place of a record → the identity that it is about. */
+  readonly #identities = new Map<string, string>();
+  readonly #extracted = new Set<string>();
+  readonly #dispatched = new Set<string>();
+  readonly #answered = new Map<string, ScoredResult>();
+  readonly #deadLetters = new Set<string>();
+  readonly #log = createHash('sha256');
+
+  constructor(options: AuditorOptions) {
+    this.#options = options;
+    this.#dispatchTopics = options.pools.map((pool) => options.topics.dispatch(pool));
+  }
+
+  async start(): Promise<void> {
+    const { bus, topics } = this.#options;
+    const all = [
+      topics.ingress(),
+      topics.fixed('features'),
+      topics.fixed('scored-results'),
+      topics.fixed('control-events'),
+      ...this.#dispatchTopics,
+    ];
+    const deadLetters = [topics.ingress(), topics.fixed('features'), ...this.#dispatchTopics].map((topic) =>
+      topics.deadLetter(topic),
+    );
+    await bus.read({ topics: [...all, ...deadLetters], startAt: 'earliest' }, (records) => {
+      for (const record of records) this.#take(record);
+    });
+  }
+
+  /** Everything that was stored, byte for byte, as one number: the same seed gives the same. */
+  digest(): string {
+    return this.#log.copy().digest('hex');
+  }
+
+  /** Requests without a result, as places on ingress. */
+  unanswered(): string[] {
+    return [...this.#identities].flatMap(([place, identity]) =>
+      place === identity && !this.#answered.has(identity) ? [place] : [],
+    );
+  }
+
+  /** Holds what the groups have committed by now against the work that is done. */
+  async checkCommits(): Promise<void> {
+    for (const { group, topic } of this.#options.groups) {
+      const committed = await this.#options.bus.admin.committed(group, topic);
+      for (const [partition, offset] of committed) this.#checkDone(group, topic, partition, offset);
+    }
+  }
+
+  /** Holds the commits against the ends of the partitions: in the end everything is committed. */
+  async checkAllCommitted(): Promise<void> {
+    const { bus, groups } = this.#options;
+    for (const { group, topic, partition: only } of groups) {
+      const committed = await bus.admin.committed(group, topic);
+      for (const { partition, high } of await bus.admin.watermarks(topic)) {
+        if (only !== undefined && only !== partition) continue;
+        const offset = committed.get(partition) ?? -1;
+        if (high > 0 && offset !== high)
+          this.violations.push(`${group} has committed ${offset} of ${high} on ${topic}/${partition}`);
+      }
+    }
+  }
+
+  #checkDone(group: string, topic: string, partition: number, committed: number): void {
+    for (let offset = 0; offset < committed; offset += 1) {
+      const place = identityKey({ topic, partition, offset });
+      if (this.#isDone(topic, place)) continue;
+      this.violations.push(`${group} has committed ${committed} on ${topic}/${partition}; ${place} is not done`);
+      return;
+    }
+  }
+
+  #isDone(topic: string, place: string): boolean {
+    const { topics } = this.#options;
+    const identity = this.#identities.get(place);
+    if (identity === undefined) return false;
+    const result = this.#answered.get(identity);
+    if (result?.outcome === 'DEAD_LETTERED') return this.#deadLetters.has(identity);
+    if (result !== undefined) return true;
+    if (topic === topics.ingress()) return this.#extracted.has(identity);
+    if (topic === topics.fixed('features')) return this.#dispatched.has(identity);
+    return false;
+  }
+
+  #take(record: InboundRecord): void {
+    const { topic, partition, offset, timestampMs, key, value } = record;
+    this.#log.update(`${topic}/${partition}/${offset} ${timestampMs} ${key?.toString('hex')} `);
+    this.#log.update(value ?? 'null');
+    const { topics, codecs } = this.#options;
+    if (topic.endsWith('.dlq')) this.#takeDeadLetter(record);
+    else if (topic === topics.ingress()) this.#identities.set(identityKey(record), identityKey(record));
+    else if (topic === topics.fixed('features'))
+      this.#takeStep(record, codecs.for('RoutableRequest'), this.#extracted);
+    else if (topic === topics.fixed('scored-results')) this.#takeResult(record);
+    else if (this.#dispatchTopics.includes(topic))
+      this.#takeStep(record, codecs.for('Dispatch'), this.#dispatched);
+  }
+
+  #takeStep<T extends { identity: Identity }>(
+    record: InboundRecord,
+    codec: RecordCodec<T>,
+    done: Set<string>,
+  ): void {
+    const decoded = codec.decode(record.value);
+    if (decoded.status !== 'ok') {
+      this.violations.push(`${identityKey(record)} cannot be read`);
+      return;
+    }
+    const identity = identityKey(decoded.value.identity);
+    this.#identities.set(identityKey(record), identity);
+    done.add(identity);
+  }
+
+  #takeResult(record: InboundRecord): void {
+    const decoded = this.#options.codecs.for('ScoredResult').decode(record.value);
+    if (decoded.status !== 'ok') {
+      this.violations.push(`the result ${identityKey(record)} cannot be read`);
+      return;
+    }
+    const result = decoded.value;
+    this.results.push(result);
+    const identity = identityKey(result.identity);
+    if (!this.#answered.has(identity)) this.#answered.set(identity, result);
+    const odd = Object.entries(result.timings).filter(([, ms]) => !(ms >= 0 && ms < 600_000));
+    if (odd.length > 0) this.violations.push(`${identity} took ${JSON.stringify(odd)}`);
+  }
+
+  /** The letter names the record that was given up; its identity is that of the request that it is about. */
+  #takeDeadLetter(record: InboundRecord): void {
+    const letter = parseDeadLetter(record);
+    const place = letter === undefined ? '' : identityKey(letter);
+    this.#deadLetters.add(this.#identities.get(place) ?? place);
+  }
+}

@@ -1,0 +1,444 @@
+import { memoryBroker } from '../../src/adapters/memory/bus.ts';
+import { memoryControlServer } from '../../src/adapters/memory/control-store.ts';
+import { silentTelemetry } from '../../src/adapters/memory/telemetry.ts';
+import { memorySchemaRegistry } from '../../src/adapters/registry/memory.ts';
+import type { Connection } from '../../src/client/connection.ts';
+import { type Codecs, createCodecs } from '../../src/contracts/codec.ts';
+import { recordTopics, topicSpecs } from '../../src/contracts/topic-specs.ts';
+import { topicNames } from '../../src/contracts/topics.ts';
+import { createTopicDelay } from '../../src/core/latency/topic-delay.ts';
+import { parseFleet } from '../../src/core/policy/parse-fleet.ts';
+import { seededRandom } from '../../src/core/random/seeded-random.ts';
+import { DEFAULT_REQUEST_LIMITS } from '../../src/core/request/limits.ts';
+import { createSignalExtractor } from '../../src/core/signals/extract.ts';
+import { openRepository } from '../../src/inference/repository/open-repository.ts';
+import { createSimulatedAccelerator } from '../../src/inference/simulated/accelerator.ts';
+import type { ServiceProfile } from '../../src/inference/simulated/profiles.ts';
+import type { LoadedModel } from '../../src/ports/accelerator.ts';
+import type { RandomStream } from '../../src/ports/random.ts';
+import { type VirtualClock, virtualClock } from '../../src/simulation/virtual-clock.ts';
+import { createAcceleratorWorkerStage } from '../../src/stages/accelerator-worker/stage.ts';
+import { createFeatureExtractorStage } from '../../src/stages/feature-extractor/stage.ts';
+import { createPolicyControllerStage } from '../../src/stages/policy-controller/stage.ts';
+import type { ActivePolicy } from '../../src/stages/request-router/active-policy.ts';
+import { PolicySource } from '../../src/stages/request-router/policy-source.ts';
+import type { Router } from '../../src/stages/request-router/router.ts';
+import { createRequestRouterStage } from '../../src/stages/request-router/stage.ts';
+import type { Stage, StageDeps } from '../../src/stages/stage.ts';
+import { openOutsideLedger, type OutsideLedger } from '../../src/traffic/outside-ledger.ts';
+import { compileChecked, digestOf, poolsOf } from '../../src/wiring/policy-files.ts';
+import { costModels } from '../../src/wiring/stages.ts';
+import { type SwitchableRegistry, switchableRegistry } from '../integration/switchable-registry.ts';
+import { Auditor } from './auditor.ts';
+import { type Host, HostClock } from './host.ts';
+
+export const SESSION_TIMEOUT_MS = 2_000;
+const DRAIN_TIMEOUT_MS = 1_000;
+const PARTITIONS = 2;
+/** Nothing takes longer than this, whatever happens to it. */
+const SETTLED_MS = 60_000;
+
+const topics = topicNames('sim');
+const FLEET = parseFleet(
+  Buffer.from(`
+apiVersion: millrace/v1
+kind: Fleet
+name: sim
+accelerators:
+  cpu: {kernels: [dense], memories: [host], pools: [{pool: cpu, capacityClass: dedicated}]}
+  gpu-a100: {kernels: [dense], memories: [host], pools: [{pool: gpu, capacityClass: dedicated}]}
+`),
+);
+export const SLOTS: ReadonlyMap<string, number> = new Map([
+  ['cpu', 2],
+  ['gpu', 1],
+]);
+const ACCELERATORS: ReadonlyMap<string, string> = new Map([
+  ['cpu', 'cpu'],
+  ['gpu', 'gpu-a100'],
+]);
+const POOLS = [...SLOTS.keys()];
+
+/** A text of the policy that all routers follow. Wide requests are the GPU's; each class stands in for the other. */
+export function policyText(version: number): Buffer {
+  return Buffer.from(`
+apiVersion: millrace/v1
+kind: RoutingPolicy
+name: sim
+version: ${version}
+signals: {candidateCount: int}
+tree:
+  - {id: wide, when: candidateCount > 12, to: {accelerator: gpu-a100, kernel: dense, memory: host}, fallback: [cpu]}
+  - {id: rest, to: {accelerator: cpu, kernel: dense, memory: host}, fallback: [gpu-a100]}
+`);
+}
+
+function activePolicy(version: number): ActivePolicy {
+  const text = policyText(version);
+  const ref = { digest: digestOf(text), name: 'sim', version };
+  return { ref, epoch: 0, compiled: compileChecked(text, FLEET), source: 'built-in' };
+}
+const BUILT_IN = activePolicy(1);
+
+/** A batch of four small requests takes about 4 ms. */
+const PROFILE: ServiceProfile = {
+  accelerator: 'sim',
+  launchMs: 1,
+  requestMs: 0.5,
+  candidateMs: 0.02,
+  jitterSigma: 0.3,
+  kernels: { dense: { factor: 1 } },
+  memories: { host: 1 },
+};
+
+const repository = await openRepository('models/repository');
+const costs = costModels(repository);
+const written = recordTopics({ topics, tenants: [], pools: POOLS });
+
+async function openCodecs(clock: VirtualClock): Promise<{ codecs: Codecs; registry: SwitchableRegistry }> {
+  const registry = switchableRegistry(memorySchemaRegistry());
+  const codecs = createCodecs({ registry, clock });
+  await codecs.register(written);
+  return { codecs, registry };
+}
+/** Compiling all schemas takes longer than a whole run: runs that leave the registry alone share them. */
+const shared = await openCodecs(virtualClock());
+
+export interface InstallationOptions {
+  seed: number;
+  /** From the append of a record to its delivery. */
+  deliveryDelayMs: number;
+  /** With codecs of its own, on a registry that can be switched off. */
+  ownRegistry?: boolean;
+}
+
+export type RouterHost = Host<Stage & { router: Router }>;
+
+/** Pools, topics and processes, each process on a host of its own, in virtual time. */
+export class Installation {
+  readonly clock: VirtualClock = virtualClock();
+  readonly random;
+  /** What happens to this installation. */
+  readonly chance: RandomStream;
+  readonly brokerClock = new HostClock(this.clock);
+  readonly broker;
+  readonly store;
+  readonly telemetry = silentTelemetry();
+  readonly topics = topics;
+  readonly hosts: Host[] = [];
+  /** Epochs in the order in which routers applied them, by router. */
+  readonly epochs = new Map<string, number[]>();
+  /** A request with this hint makes the batch that it is in fail, every time. */
+  readonly poisonHint = 'poison';
+  /** Share of batches that fail for no reason. */
+  flakiness = 0;
+  readonly auditor: Auditor;
+  #codecs: Codecs = shared.codecs;
+  #registry: SwitchableRegistry = shared.registry;
+  #client: Connection | undefined;
+  #ledger: OutsideLedger | undefined;
+  #lives = 0;
+  /** What was begun and has not ended, with the process that it is about. */
+  readonly #begun = new Map<Promise<void>, Host>();
+  readonly #options: InstallationOptions;
+
+  constructor(options: InstallationOptions) {
+    this.#options = options;
+    this.random = seededRandom(options.seed);
+    this.chance = this.random.stream('chance');
+    this.broker = memoryBroker({ clock: this.brokerClock, deliveryDelayMs: options.deliveryDelayMs });
+    this.store = memoryControlServer({ clock: this.clock });
+    this.auditor = new Auditor({
+      bus: this.#connect('auditor'),
+      codecs: shared.codecs,
+      topics,
+      pools: POOLS,
+      groups: [
+        { group: `${topics.prefix}.feature-extractor`, topic: topics.ingress() },
+        { group: `${topics.prefix}.request-router`, topic: topics.fixed('features') },
+        ...[...SLOTS].flatMap(([pool, slots]) =>
+          Array.from({ length: slots }, (_, slot) => ({
+            group: `${topics.prefix}.worker.${pool}.${slot}`,
+            topic: topics.dispatch(pool),
+            partition: slot,
+          })),
+        ),
+      ],
+    });
+  }
+
+  get client(): Connection {
+    if (this.#client === undefined) throw new Error('the installation is not open');
+    return this.#client;
+  }
+
+  get ledger(): OutsideLedger {
+    if (this.#ledger === undefined) throw new Error('the installation is not open');
+    return this.#ledger;
+  }
+
+  get registry(): SwitchableRegistry {
+    return this.#registry;
+  }
+
+  /** Topics, client, books; no stages yet. */
+  async open(): Promise<void> {
+    if (this.#options.ownRegistry === true) {
+      const own = await openCodecs(this.clock);
+      this.#codecs = own.codecs;
+      this.#registry = own.registry;
+    }
+    const bus = this.#connect('client');
+    await this.settle(
+      bus.admin.createTopics(
+        topicSpecs({ topics, partitions: PARTITIONS, replication: 1, pools: SLOTS, tenants: [] }),
+      ),
+    );
+    this.#client = {
+      bus,
+      codecs: shared.codecs,
+      topics,
+      clock: new HostClock(this.clock),
+      telemetry: this.telemetry,
+      newId: () => `id-${this.#lives}`,
+      close: () => bus.close(),
+    };
+    await this.settle(this.auditor.start());
+    this.#ledger = await this.settle(openOutsideLedger(this.client));
+  }
+
+  /** Lets time go on until the promise has settled. */
+  async settle<T>(promise: Promise<T>): Promise<T> {
+    let settled = false;
+    const done = (): void => {
+      settled = true;
+    };
+    promise.then(done, done);
+    if (!(await this.clock.runUntil(() => settled, SETTLED_MS)))
+      throw new Error('a promise did not settle in a virtual minute');
+    return promise;
+  }
+
+  /** Lets time go on, and holds commits against finished work as it does. */
+  async pass(durationMs: number): Promise<void> {
+    const untilMs = this.clock.monotonicMs() + durationMs;
+    for (;;) {
+      const leftMs = untilMs - this.clock.monotonicMs();
+      if (leftMs <= 0) return;
+      await this.clock.advanceBy(Math.min(leftMs, 25 + this.chance.below(200)));
+      let checked = false;
+      const checking = this.auditor.checkCommits().then(() => {
+        checked = true;
+      });
+      // A broker that is away answers later.
+      await this.clock.runUntil(() => checked, 0);
+      void checking;
+    }
+  }
+
+  // Processes
+
+  startExtractor(name = 'extractor'): Host {
+    return this.#start(name, (deps) =>
+      createFeatureExtractorStage(
+        {
+          ingress: [topics.ingress()],
+          families: new Map(repository.families.map(({ family, contract }) => [family, contract])),
+          limits: { ...DEFAULT_REQUEST_LIMITS, resultPartitions: PARTITIONS },
+          deadLetterPayload: 'full',
+          unacknowledgedMax: 50,
+          tries: 3,
+        },
+        { ...deps, signals: createSignalExtractor(costs) },
+      ),
+    );
+  }
+
+  startRouter(name = 'router', ackPartition = 0): RouterHost {
+    return this.#start(name, async (deps) => {
+      const stage = await createRequestRouterStage(
+        {
+          router: `${name}#${this.#lives}`,
+          ackPartition,
+          creditsMax: 64,
+          statusStaleMs: 500,
+          giveUpGraceMs: 500,
+          poolsOf: poolsOf(FLEET),
+          unacknowledgedMax: 50,
+          deadLetterPayload: 'full',
+          tries: 3,
+          windowMs: 1_000,
+        },
+        deps,
+        BUILT_IN,
+      );
+      const epochs: number[] = [];
+      this.epochs.set(`${name}#${this.#lives}`, epochs);
+      const source = new PolicySource({
+        store: this.store.connect(),
+        clock: deps.clock,
+        random: deps.random.stream(`poll ${name}`),
+        telemetry: this.telemetry,
+        scope: 'policy/sim',
+        member: name,
+        digest: digestOf,
+        compile: (bytes) => compileChecked(bytes, FLEET),
+        apply: (policy) => {
+          epochs.push(policy.epoch);
+          stage.router.setPolicy(policy);
+        },
+      });
+      await source.start();
+      return {
+        ...stage,
+        close: async () => {
+          await source.close();
+          await stage.close();
+        },
+      };
+    });
+  }
+
+  startWorker(pool: string, slot: number, name = `${pool}-${slot}`): Host {
+    const incarnation = `${name} life ${this.#lives + 1}`;
+    return this.#start(name, async (deps) => {
+      const backend = createSimulatedAccelerator(
+        { repository, clock: deps.clock, random: seededRandom(this.random.seed + this.#lives) },
+        PROFILE,
+      );
+      const models = await Promise.all(
+        repository.families.flatMap(({ family, versions }) =>
+          versions.map(async ({ version }) => this.#faulty(await backend.load(family, version))),
+        ),
+      );
+      return createAcceleratorWorkerStage(
+        {
+          worker: name,
+          incarnation,
+          pool,
+          accelerator: ACCELERATORS.get(pool) ?? '',
+          capacityClass: 'dedicated',
+          slots: [slot],
+          batchRequestsMax: 4,
+          batchCandidatesMax: 256,
+          batchesInFlightMax: 2,
+          tries: 3,
+          heartbeatMs: 200,
+          windowMs: 1_000,
+          ackCoalesceMs: 2,
+          unacknowledgedMax: 50,
+          deadLetterPayload: 'full',
+        },
+        { ...deps, backend, models },
+      );
+    });
+  }
+
+  startController(name = 'controller'): Host {
+    return this.#start(name, (deps) =>
+      createPolicyControllerStage(
+        { controller: name, acceptUnsigned: true, reconcileMs: 500 },
+        {
+          ...deps,
+          store: this.store.connect(),
+          digest: digestOf,
+          checkPolicy: (bytes) => compileChecked(bytes, FLEET).document,
+        },
+      ),
+    );
+  }
+
+  /** One of everything: two workers on the CPU, one on the GPU. */
+  startAll(): void {
+    for (const [pool, slots] of SLOTS)
+      for (let slot = 0; slot < slots; slot += 1) this.startWorker(pool, slot);
+    this.startController();
+    this.startRouter();
+    this.startExtractor();
+  }
+
+  up(prefix = ''): Host[] {
+    return this.hosts.filter(({ name, state }) => state === 'up' && name.startsWith(prefix));
+  }
+
+  /** As kill -9, or the plug. */
+  crash(host: Host): void {
+    host.state = 'crashed';
+    host.bus.crash();
+    host.clock.die();
+  }
+
+  /** As SIGTERM; resolves when the process has ended. */
+  close(host: Host): Promise<void> {
+    host.state = 'closed';
+    return this.#begin(host, async () => {
+      await host.stage?.close();
+      await host.bus.close();
+    });
+  }
+
+  /** Everything that was started or closed has got there; what a crashed process began never will. */
+  async allSettled(): Promise<void> {
+    for (;;) {
+      const open = [...this.#begun].filter(([, host]) => host.state !== 'crashed').map(([promise]) => promise);
+      if (open.length === 0) return;
+      await this.settle(Promise.all(open));
+    }
+  }
+
+  #start<S extends Stage>(name: string, open: (deps: StageDeps) => Promise<S>): Host<S> {
+    this.#lives += 1;
+    const clock = new HostClock(this.clock, 1_000 * this.#lives + this.chance.below(1_000_000));
+    const host: Host<S> = { name, clock, bus: this.#connect(name), stage: undefined, state: 'up' };
+    this.hosts.push(host);
+    const deps: StageDeps = {
+      bus: host.bus,
+      codecs: this.#codecs,
+      topics,
+      clock,
+      random: seededRandom(this.random.seed + this.#lives),
+      telemetry: this.telemetry,
+      topicDelay: createTopicDelay(),
+    };
+    void this.#begin(host, async () => {
+      host.stage = await open(deps);
+    });
+    return host;
+  }
+
+  #begin(host: Host, step: () => Promise<void>): Promise<void> {
+    const promise = step();
+    this.#begun.set(promise, host);
+    const forget = (): void => {
+      this.#begun.delete(promise);
+    };
+    promise.then(forget, forget);
+    return promise;
+  }
+
+  #connect(clientId: string) {
+    return this.broker.connect({
+      clientId,
+      drainTimeoutMs: DRAIN_TIMEOUT_MS,
+      sessionTimeoutMs: SESSION_TIMEOUT_MS,
+      telemetry: this.telemetry,
+    });
+  }
+
+  #faulty(model: LoadedModel): LoadedModel {
+    const chance = this.random.stream(`flaky ${this.#lives}`);
+    return {
+      family: model.family,
+      version: model.version,
+      variant: model.variant,
+      predictMs: (requests, candidates) => model.predictMs(requests, candidates),
+      unload: () => model.unload(),
+      run: async (items, kernel) => {
+        const result = await model.run(items, kernel);
+        if (items.some(({ hints }) => hints[this.poisonHint] === 1)) throw new Error('poisoned');
+        if (this.flakiness > 0 && chance.next() < this.flakiness) throw new Error('a passing fault');
+        return result;
+      },
+    };
+  }
+}
