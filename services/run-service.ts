@@ -1,5 +1,6 @@
 import { loadSettings } from '../src/config/load-settings.ts';
 import type { Settings } from '../src/config/settings.ts';
+import { MillraceError } from '../src/core/errors.ts';
 import type { Stage } from '../src/stages/stage.ts';
 import { serveHealth } from '../src/wiring/health-server.ts';
 import { openRuntime, type Runtime } from '../src/wiring/runtime.ts';
@@ -9,9 +10,22 @@ const DRAIN_MS = 10_000;
 
 /**
  * One service as a process: settings from the environment, health and metrics over HTTP, stages, and on SIGTERM or SIGINT: unready, drain,
- * commit, leave, within 10 s. A line on standard output says when it is ready.
+ * commit, leave, within 10 s. A line on standard output says when it is ready; what a person can correct is told in one line, exit code 2.
  */
 export async function runService(
+  service: string,
+  start: (settings: Settings, runtime: Runtime) => Promise<readonly Stage[]>,
+): Promise<void> {
+  try {
+    await run(service, start);
+  } catch (error) {
+    if (!(error instanceof MillraceError)) throw error;
+    process.stderr.write(`${service}: ${error.message}\n`);
+    process.exit(error.retryable ? 1 : 2);
+  }
+}
+
+async function run(
   service: string,
   start: (settings: Settings, runtime: Runtime) => Promise<readonly Stage[]>,
 ): Promise<void> {

@@ -73,7 +73,6 @@ const PURE_LIBRARIES = [
   'yaml',
   '@marcbachmann/cel-js',
   '@datadog/sketches-js',
-  'murmurhash3js-revisited',
   'node:buffer',
 ];
 

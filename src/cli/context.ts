@@ -15,6 +15,8 @@ import { kafkaTransport, openBus } from '../wiring/runtime.ts';
 export interface Output {
   write(text: string): unknown;
   readonly isTTY?: boolean | undefined;
+  /** Width of a terminal. */
+  readonly columns?: number | undefined;
 }
 
 /** What commands reach of the world around them; tests hand in their own. */

@@ -1,5 +1,10 @@
+import { stripVTControlCharacters } from 'node:util';
 import type { Output } from './context.ts';
-/** Redraws a block of lines in place on a terminal; on anything else prints nothing. */
+
+/** A terminal that does not say how wide it is. */
+const DEFAULT_COLUMNS = 80;
+
+/** Redraws a block of lines in place on a terminal, cut to its width; on anything else prints nothing. */
 export class Screen {
   readonly #stream: Output;
   #lines = 0;
@@ -14,10 +19,17 @@ export class Screen {
 
   draw(lines: readonly string[]): void {
     if (!this.live) return;
+    const columns = this.#stream.columns ?? DEFAULT_COLUMNS;
     const up = this.#lines > 0 ? `\u001b[${this.#lines}A` : '';
-    this.#stream.write(`${up}${lines.map((line) => `\u001b[2K${line}\n`).join('')}\u001b[J`);
+    this.#stream.write(`${up}${lines.map((line) => `\u001b[2K${cut(line, columns)}\n`).join('')}\u001b[J`);
     this.#lines = lines.length;
   }
+}
+
+/** A line that would wrap would be counted as one row and leave the rest behind at the next drawing; what is cut loses its colours. */
+function cut(line: string, columns: number): string {
+  const plain = stripVTControlCharacters(line);
+  return plain.length <= columns ? line : `${plain.slice(0, columns - 1)}…`;
 }
 
 /** Colours where they help: a terminal, and nobody said NO_COLOR. */

@@ -6,7 +6,8 @@ import type { Settings } from '../config/settings.ts';
 import { MillraceError } from '../core/errors.ts';
 import { applyTopics } from '../wiring/apply-topics.ts';
 import { fleetPools, readFleet } from '../wiring/policy-files.ts';
-import type { CliContext } from './context.ts';
+import { registerSchemas } from '../wiring/runtime.ts';
+import { type CliContext, cliTelemetry } from './context.ts';
 import { count } from './flags.ts';
 import { type ServiceName, type ServiceProcess, startServiceProcess } from './service-processes.ts';
 import { waitingFor } from './waiting.ts';
@@ -49,6 +50,12 @@ async function up(context: CliContext, flags: UpFlags): Promise<void> {
   const { settings } = loadSettings(context.environment);
   checkWorkers(settings, flags);
   await waitingFor(context, 'creating the topics', createTopics(context, settings));
+  // Once, before all services do it at the same time: a registry that has just started is slow.
+  await waitingFor(
+    context,
+    'registering the schemas',
+    registerSchemas(settings, cliTelemetry(settings), context.clock),
+  );
   const logFolder = join(tmpdir(), `millrace-up-${process.pid}`);
   const stop = context.interruption();
   const starting = planned(settings, flags).map((plan) => startServiceProcess({ ...plan, logFolder }));

@@ -7,7 +7,7 @@ import { systemClock } from '../adapters/system/clock.ts';
 import { systemRandom } from '../adapters/system/random.ts';
 import type { Connection, Transport } from '../client/connection.ts';
 import type { Settings } from '../config/settings.ts';
-import { createCodecs } from '../contracts/codec.ts';
+import { type Codecs, createCodecs } from '../contracts/codec.ts';
 import { recordTopics } from '../contracts/topic-specs.ts';
 import { type TopicDefinition, topicNames } from '../contracts/topics.ts';
 import { MillraceError } from '../core/errors.ts';
@@ -43,13 +43,7 @@ export async function openRuntime(settings: Settings, service: string): Promise<
     telemetry,
     clock,
   });
-  const codecs = createCodecs({ registry: openRegistry(settings), clock });
-  const pools = fleetPools(readFleet(settings)).map(({ pool }) => pool);
-  await registerPatiently(
-    () => codecs.register(recordTopics({ topics, tenants: settings.tenants, pools })),
-    telemetry,
-    clock,
-  );
+  const codecs = await registerSchemas(settings, telemetry, clock);
   return {
     bus,
     codecs,
@@ -64,6 +58,19 @@ export async function openRuntime(settings: Settings, service: string): Promise<
       await store.close();
     },
   };
+}
+
+/** Codecs whose schemas are registered for every topic of the installation; a registry that is not there yet is waited for. */
+export async function registerSchemas(
+  settings: Settings,
+  telemetry: Telemetry,
+  clock: Clock,
+): Promise<Codecs> {
+  const codecs = createCodecs({ registry: openRegistry(settings), clock });
+  const pools = fleetPools(readFleet(settings)).map(({ pool }) => pool);
+  const topics = recordTopics({ topics: topicNames(settings.prefix), tenants: settings.tenants, pools });
+  await registerPatiently(() => codecs.register(topics), telemetry, clock);
+  return codecs;
 }
 
 export function openBus(settings: Settings, clientId: string, telemetry: Telemetry): Promise<MessageBus> {

@@ -1,6 +1,8 @@
 import { createHook } from 'node:async_hooks';
-import kafkajs, { CompressionTypes, type Producer } from 'kafkajs';
+import kafkajs, { type CompressionTypes, type Producer } from 'kafkajs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { registerCodecs } from '../../src/adapters/kafka/kafkajs/compression.ts';
+import { applyPatches } from '../../src/adapters/kafka/kafkajs/patches.ts';
 import type { InboundRecord, MessageBus, TopicPartition } from '../../src/ports/message-bus.ts';
 import { type Client, kafkaFactory, sharedBrokers } from '../conformance/kafka.fixture.ts';
 import {
@@ -14,6 +16,10 @@ import {
 } from '../conformance/message-bus.fixture.ts';
 
 /** What has gone wrong for users of Kafka's JavaScript clients, each by its symptom, on a real broker. */
+
+// For the clients of the test too: their timers and codecs.
+applyPatches();
+registerCodecs();
 
 const kafka = () => new kafkajs.Kafka({ clientId: 'outside', brokers: [...sharedBrokers()], logLevel: kafkajs.logLevel.NOTHING });
 const admin = kafka().admin();
@@ -34,12 +40,6 @@ async function withProducer(options: Parameters<ReturnType<typeof kafka>['produc
   await producer.connect();
   await use(producer).finally(() => producer.disconnect());
 }
-
-const setMinInSync = (topic: string, count: number) =>
-  admin.alterConfigs({
-    validateOnly: false,
-    resources: [{ type: kafkajs.ConfigResourceTypes.TOPIC, name: topic, configEntries: [{ name: 'min.insync.replicas', value: String(count) }] }],
-  });
 
 const CLIENTS: readonly Client[] = ['kafkajs', 'platformatic'];
 
@@ -64,28 +64,6 @@ describe.each(CLIENTS)('on %s', (client) => {
   };
 
   describe('producing', () => {
-    it('stays pending where not enough replicas are in sync, goes on elsewhere, and recovers by itself', async () => {
-      const [refusing, other] = [await createTopic(run, bus, 2), await createTopic(run, bus, 2)];
-      await produceTexts(run, bus, refusing, 0, ['before']);
-      await setMinInSync(refusing, 2);
-      let stored = 0;
-      const waiting = texts('v', 30).map((value, i) =>
-        bus.produce({ topic: refusing, partition: i % 2, key: null, value: Buffer.from(value) }).then(() => {
-          stored++;
-        }),
-      );
-      for (let i = 0; i < 10; i++) await produceTexts(run, bus, other, i % 2, texts(`o${i}-`, 5));
-      await run.pass(run.quietMs);
-      expect(stored).toBe(0);
-      await setMinInSync(refusing, 1);
-      await Promise.all(waiting);
-      const values = (await readAll(refusing)).map(({ partition, value }) => ({ partition, value: value?.toString() }));
-      for (const partition of [0, 1]) {
-        const own = values.filter((each) => each.partition === partition && each.value !== 'before').map(({ value }) => value);
-        expect(own).toEqual(texts('v', 30).filter((_, i) => i % 2 === partition));
-      }
-    });
-
     it('rejects the one record that a compacted topic does not take, and stores the others of its batch', async () => {
       const topic = await createTopic(run, bus, 1, { 'cleanup.policy': 'compact' });
       const keys = Array.from({ length: 20 }, (_, i) => (i === 7 ? null : Buffer.from(`k${i}`)));
@@ -253,8 +231,10 @@ describe.each(CLIENTS)('on %s', (client) => {
   it('closes while a record waits that no broker takes, after its time, and rejects it', async () => {
     const own = await run.connect({ drainTimeoutMs: 500 });
     const topic = await createTopic(run, bus, 1);
-    await setMinInSync(topic, 2);
-    const refused = expect(own.produce({ topic, partition: 0, key: null, value: Buffer.from('v') })).rejects.toMatchObject({ code: 'BUS_UNAVAILABLE' });
+    await produceTexts(run, own, topic, 0, ['before']);
+    await run.kill(own);
+    const produced = own.produce({ topic, partition: 0, key: null, value: Buffer.from('v') });
+    const refused = expect(produced).rejects.toMatchObject({ code: 'BUS_UNAVAILABLE' });
     await run.pass(300);
     await own.close();
     await refused;
@@ -298,7 +278,7 @@ describe('on kafkajs, a codec that is not known', () => {
     });
     const known = kafkajs.CompressionCodecs[ZSTD];
     kafkajs.CompressionCodecs[ZSTD] = () => {
-      throw new kafkajs.KafkaJSNotImplemented('ZSTD compression not implemented');
+      throw new Error('ZSTD is not known');
     };
     try {
       const recorder = await Recorder.subscribe(run, bus, { group: uniqueName('group'), topics: [topic], startAt: 'earliest' }, 'acknowledging');

@@ -75,12 +75,16 @@ export class Auditor {
     );
   }
 
-  /** Holds what the groups have committed by now against the work that is done. */
-  async checkCommits(): Promise<void> {
+  /** What the groups have committed by now; the answer holds that against the work that is done when it is called. */
+  async commits(): Promise<() => void> {
+    const checks: (() => void)[] = [];
     for (const { group, topic } of this.#options.groups) {
-      const committed = await this.#options.bus.admin.committed(group, topic);
-      for (const [partition, offset] of committed) this.#checkDone(group, topic, partition, offset);
+      for (const [partition, offset] of await this.#options.bus.admin.committed(group, topic))
+        checks.push(() => this.#checkDone(group, topic, partition, offset));
     }
+    return () => {
+      for (const check of checks) check();
+    };
   }
 
   /** Holds the commits against the ends of the partitions: in the end everything is committed. */

@@ -138,6 +138,7 @@ export class Installation {
   #client: Connection | undefined;
   #ledger: OutsideLedger | undefined;
   #lives = 0;
+  #isBrokerUp = true;
   /** What was begun and has not ended, with the process that it is about. */
   readonly #begun = new Map<Promise<void>, Host>();
   readonly #options: InstallationOptions;
@@ -222,18 +223,24 @@ export class Installation {
   /** Lets time go on, and holds commits against finished work as it does. */
   async pass(durationMs: number): Promise<void> {
     const untilMs = this.clock.monotonicMs() + durationMs;
-    for (;;) {
-      const leftMs = untilMs - this.clock.monotonicMs();
-      if (leftMs <= 0) return;
-      await this.clock.advanceBy(Math.min(leftMs, 25 + this.chance.below(200)));
-      let checked = false;
-      const checking = this.auditor.checkCommits().then(() => {
-        checked = true;
-      });
-      // A broker that is away answers later.
-      await this.clock.runUntil(() => checked, 0);
-      void checking;
+    for (let leftMs = durationMs; leftMs > 0; leftMs = untilMs - this.clock.monotonicMs()) {
+      await this.clock.advanceBy(Math.min(leftMs, 20 + this.chance.below(200)));
+      if (!this.#isBrokerUp) continue;
+      const check = await this.settle(this.auditor.commits());
+      // By then the auditor has heard of everything that was stored before the commits were looked at, and of nothing else.
+      await this.clock.advanceBy(this.#options.deliveryDelayMs);
+      check();
     }
+  }
+
+  stopBroker(): void {
+    this.#isBrokerUp = false;
+    this.broker.stop();
+  }
+
+  startBroker(): void {
+    this.#isBrokerUp = true;
+    this.broker.start();
   }
 
   // Processes

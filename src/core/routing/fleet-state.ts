@@ -9,26 +9,16 @@ export interface FleetStateOptions {
 
 const NO_SLOTS: readonly Slot[] = [];
 
-/** Earlier lives of one worker that are told apart from its present one. */
-const EARLIER_LIVES_MAX = 16;
-
-interface WorkerLife {
-  incarnation: string;
-  sequence: number;
-  /** Incarnations before this one, oldest first. */
-  earlier: readonly string[];
-}
-
 /**
  * The slots that live workers hold, built from heartbeats and acknowledgements. A slot belongs to the worker that claimed it
- * last; a heartbeat of an older incarnation, or one that comes late, changes nothing.
+ * last; a heartbeat that comes after a later one of the same incarnation changes nothing.
  */
 export class FleetState {
   readonly #options: FleetStateOptions;
   readonly #pools = new Map<string, Map<number, Slot>>();
   /** The same by pool as lists, for the hot path. */
   readonly #lists = new Map<string, Slot[]>();
-  readonly #lives = new Map<string, WorkerLife>();
+  readonly #lastSequence = new Map<string, { incarnation: string; sequence: number }>();
 
   constructor(options: FleetStateOptions) {
     this.#options = options;
@@ -39,7 +29,9 @@ export class FleetState {
   }
 
   applyStatus(status: WorkerStatus, nowMs: number): void {
-    if (!this.#isNews(status)) return;
+    const known = this.#lastSequence.get(status.worker);
+    if (known?.incarnation === status.incarnation && status.sequence <= known.sequence) return;
+    this.#lastSequence.set(status.worker, { incarnation: status.incarnation, sequence: status.sequence });
     const slots = this.#poolSlots(status.pool);
     for (const partition of status.slots) this.#claim(slots, partition, status, nowMs);
     for (const slot of slots.values()) {
@@ -50,7 +42,7 @@ export class FleetState {
 
   /** The worker said good-bye (its record was tombstoned). */
   removeWorker(worker: string): void {
-    this.#lives.delete(worker);
+    this.#lastSequence.delete(worker);
     for (const slots of this.#pools.values()) {
       for (const slot of slots.values())
         if (slot.status.worker === worker) slot.statusAtMs = Number.NEGATIVE_INFINITY;
@@ -93,23 +85,6 @@ export class FleetState {
     let swept = 0;
     for (const slot of this.allSlots()) swept += slot.sweep(nowMs);
     return swept;
-  }
-
-  #isNews({ worker, incarnation, sequence }: WorkerStatus): boolean {
-    const known = this.#lives.get(worker);
-    if (known === undefined) {
-      this.#lives.set(worker, { incarnation, sequence, earlier: [] });
-      return true;
-    }
-    if (known.incarnation !== incarnation) {
-      if (known.earlier.includes(incarnation)) return false;
-      const earlier = [...known.earlier, known.incarnation].slice(-EARLIER_LIVES_MAX);
-      this.#lives.set(worker, { incarnation, sequence, earlier });
-      return true;
-    }
-    if (sequence <= known.sequence) return false;
-    known.sequence = sequence;
-    return true;
   }
 
   #poolSlots(pool: string): Map<number, Slot> {

@@ -72,17 +72,6 @@ describe('a slot whose worker starts anew', () => {
     fleet.applyStatus({ ...CPU, incarnation: 'life 2' }, 10);
     expect(fleet.applyAck(ack({ completed: [9], sojournMs: [1] }), 11)).toBe(false);
   });
-
-  it('is never given back to an earlier life by a heartbeat that comes late', () => {
-    const { fleet, slot } = dispatched();
-    fleet.applyStatus({ ...CPU, incarnation: 'life 2' }, 10);
-    fleet.applyStatus({ ...CPU, sequence: 99 }, 20);
-    expect(slot.status.incarnation).toBe('life 2');
-    fleet.applyStatus({ ...CPU, incarnation: 'life 3' }, 30);
-    for (const incarnation of ['life 1', 'life 2'])
-      fleet.applyStatus({ ...CPU, incarnation, sequence: 99 }, 40);
-    expect([slot.status.incarnation, slot.statusAtMs]).toEqual(['life 3', 30]);
-  });
 });
 
 describe('a worker that left and comes back', () => {
