@@ -49,13 +49,23 @@ type OnValues = (hop: number, values: readonly Buffer[]) => void;
 async function relayBare(topics: readonly string[], onValues: OnValues): Promise<Relay> {
   applyPatches();
   const kafka = new kafkajs.Kafka({ clientId: 'bench', brokers, logLevel: kafkajs.logLevel.NOTHING });
-  const producer = kafka.producer({ createPartitioner: () => ({ message }) => message.partition ?? 0 });
+  const producer = kafka.producer({
+    createPartitioner:
+      () =>
+      ({ message }) =>
+        message.partition ?? 0,
+  });
   await producer.connect();
   const consumers: Consumer[] = [];
   for (const [hop, topic] of topics.entries()) {
     const next = topics[hop + 1];
     const own = new kafkajs.Kafka({ clientId: 'bench', brokers, logLevel: kafkajs.logLevel.NOTHING });
-    const consumer = own.consumer({ groupId: `${topic}-group`, maxWaitTimeInMs: 100, minBytes: 1, maxBytes: 8 * 2 ** 20 });
+    const consumer = own.consumer({
+      groupId: `${topic}-group`,
+      maxWaitTimeInMs: 100,
+      minBytes: 1,
+      maxBytes: 8 * 2 ** 20,
+    });
     await consumer.connect();
     await consumer.subscribe({ topics: [topic], fromBeginning: true });
     const joined = new Promise<void>((resolve) => {
@@ -65,7 +75,10 @@ async function relayBare(topics: readonly string[], onValues: OnValues): Promise
       autoCommitInterval: 100,
       partitionsConsumedConcurrently: PARTITIONS,
       eachBatch: async ({ batch }) => {
-        onValues(hop, batch.messages.flatMap(({ value }) => (value === null ? [] : [value])));
+        onValues(
+          hop,
+          batch.messages.flatMap(({ value }) => (value === null ? [] : [value])),
+        );
         if (next === undefined) return;
         const messages = batch.messages.map(({ key, value }) => ({ key, value, partition: batch.partition }));
         await producer.send({ topic: next, messages, acks: -1 });
@@ -85,19 +98,28 @@ async function relayBare(topics: readonly string[], onValues: OnValues): Promise
   };
 }
 
-async function relayThroughBus(bus: MessageBus, topics: readonly string[], onValues: OnValues): Promise<Relay> {
+async function relayThroughBus(
+  bus: MessageBus,
+  topics: readonly string[],
+  onValues: OnValues,
+): Promise<Relay> {
   for (const [hop, topic] of topics.entries()) {
     const next = topics[hop + 1];
     const subscription = await bus.subscribe(
       { group: `${topic}-group`, topics: [topic], startAt: 'earliest', unacknowledgedMax: 10_000 },
       {
         onRecords(records) {
-          onValues(hop, records.flatMap(({ value }) => (value === null ? [] : [value])));
+          onValues(
+            hop,
+            records.flatMap(({ value }) => (value === null ? [] : [value])),
+          );
           for (const record of records) {
             if (next === undefined) subscription.acknowledge(record);
             else {
               const { key, value, partition } = record;
-              bus.produce({ topic: next, partition, key, value }).then(() => subscription.acknowledge(record), fail);
+              bus
+                .produce({ topic: next, partition, key, value })
+                .then(() => subscription.acknowledge(record), fail);
             }
           }
         },
@@ -106,7 +128,10 @@ async function relayThroughBus(bus: MessageBus, topics: readonly string[], onVal
     );
   }
   const [first = ''] = topics;
-  return { send: (partition, value) => bus.produce({ topic: first, partition, key: null, value }), stop: () => bus.close() };
+  return {
+    send: (partition, value) => bus.produce({ topic: first, partition, key: null, value }),
+    stop: () => bus.close(),
+  };
 }
 
 function fail(error: unknown): never {
@@ -124,9 +149,13 @@ async function run(variant: Variant, bytes: number, count: number): Promise<void
     telemetry: silentTelemetry(),
   });
   const topics = Array.from({ length: HOPS + 1 }, (_, hop) => `bench-${hop}-${randomUUID().slice(0, 8)}`);
-  await bus.admin.createTopics(topics.map((name) => ({ name, partitions: PARTITIONS, replication: 1, config: {} })));
+  await bus.admin.createTopics(
+    topics.map((name) => ({ name, partitions: PARTITIONS, replication: 1, config: {} })),
+  );
   await Promise.all(
-    Array.from({ length: count }, (_, i) => bus.produce({ topic: topics[0] ?? '', partition: i % PARTITIONS, key: null, value: valueOf(bytes) })),
+    Array.from({ length: count }, (_, i) =>
+      bus.produce({ topic: topics[0] ?? '', partition: i % PARTITIONS, key: null, value: makeValue(bytes) }),
+    ),
   );
 
   let startedAt = 0;
@@ -146,7 +175,10 @@ async function run(variant: Variant, bytes: number, count: number): Promise<void
     const now = performance.now();
     for (const value of values) latenciesMs.push(now - value.readDoubleLE(0));
   };
-  const relay = variant === 'bare-kafkajs' ? await relayBare(topics, onValues) : await relayThroughBus(bus, topics, onValues);
+  const relay =
+    variant === 'bare-kafkajs'
+      ? await relayBare(topics, onValues)
+      : await relayThroughBus(bus, topics, onValues);
   await all.promise;
   const seconds = (performance.now() - startedAt) / 1_000;
   const cpu = process.cpuUsage(cpuAtStart);
@@ -174,13 +206,13 @@ async function measureLatency(relay: Relay, bytes: number, arrived: readonly num
   const startedAt = performance.now();
   for (let sent = 0; sent < total; ) {
     const due = Math.min(total, Math.ceil(((performance.now() - startedAt) / 1_000) * RATE_PER_SECOND));
-    for (; sent < due; sent++) relay.send(sent % PARTITIONS, valueOf(bytes)).catch(fail);
+    for (; sent < due; sent++) relay.send(sent % PARTITIONS, makeValue(bytes)).catch(fail);
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
   while (arrived.length < total) await new Promise((resolve) => setTimeout(resolve, 10));
 }
 
-function valueOf(bytes: number): Buffer {
+function makeValue(bytes: number): Buffer {
   const value = Buffer.alloc(bytes, 7);
   value.writeDoubleLE(performance.now(), 0);
   return value;
@@ -192,8 +224,19 @@ function round(value: number): number {
 
 function silentTelemetry(): Telemetry {
   const ignore = () => undefined;
-  const logger: Logger = { debug: ignore, info: ignore, warn: ignore, error: console.error, child: () => logger };
-  return { logger, counter: () => ({ add: ignore }), gauge: () => ({ set: ignore }), histogram: () => ({ observe: ignore }) };
+  const logger: Logger = {
+    debug: ignore,
+    info: ignore,
+    warn: ignore,
+    error: console.error,
+    child: () => logger,
+  };
+  return {
+    logger,
+    counter: () => ({ add: ignore }),
+    gauge: () => ({ set: ignore }),
+    histogram: () => ({ observe: ignore }),
+  };
 }
 
 if (args.variant === undefined) {

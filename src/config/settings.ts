@@ -121,7 +121,12 @@ const worker = z.strictObject({
 });
 
 const controller = z.strictObject({
-  acceptUnsigned: z.boolean().default(false).describe('Accept control commands without a signature.'),
+  acceptUnsigned: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Accept control commands without a verified signature. Signatures cannot be verified yet, so without this every command is refused.',
+    ),
   reconcileMs: durationMs.default(2_000).describe('How often the store is compared with the log.'),
 });
 

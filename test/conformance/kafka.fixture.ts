@@ -5,16 +5,16 @@ import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createKafkaBus } from '../../src/adapters/kafka/bus.ts';
-import { applyPatches } from '../../src/adapters/kafka/kafkajs/patches.ts';
 import type { KafkaBus } from '../../src/adapters/kafka/kafka-message-bus.ts';
+import { applyPatches } from '../../src/adapters/kafka/kafkajs/patches.ts';
 import type { KafkaBusOptions } from '../../src/adapters/kafka/options.ts';
 import { silentTelemetry } from '../../src/adapters/memory/telemetry.ts';
 import { systemClock } from '../../src/adapters/system/clock.ts';
-import { kafkaUuid } from '../../src/local-stack/kafka-storage.ts';
 import { prepareBroker } from '../../src/local-stack/kafka-broker.ts';
+import { kafkaUuid } from '../../src/local-stack/kafka-storage.ts';
 import { findPrograms } from '../../src/local-stack/programs.ts';
-import { choosePorts } from '../../src/local-stack/services.ts';
 import type { ServiceProcess } from '../../src/local-stack/service-process.ts';
+import { choosePorts } from '../../src/local-stack/services.ts';
 import { warmUp } from '../../src/local-stack/warm-up.ts';
 import type { BusFactory } from './message-bus.fixture.ts';
 import type { RestartableBusFactory } from './message-bus.suite.ts';
@@ -54,7 +54,11 @@ const OPEN_AT_MOST_MS = 60_000;
 const POLL_MS = 10;
 
 /** One client library on brokers that run. */
-export function kafkaFactory(client: Client, brokers: readonly string[], more: Partial<KafkaBusOptions> = {}): BusFactory {
+export function kafkaFactory(
+  client: Client,
+  brokers: readonly string[],
+  more: Partial<KafkaBusOptions> = {},
+): BusFactory {
   const clock = systemClock();
   const buses = new Map<KafkaBus, Wires>();
   const pass = (ms: number): Promise<void> => new Promise((resolve) => clock.after(ms, resolve));
@@ -66,14 +70,17 @@ export function kafkaFactory(client: Client, brokers: readonly string[], more: P
     pass,
     eventually: async (condition, what) => {
       for (const since = clock.monotonicMs(); !condition(); await pass(POLL_MS)) {
-        if (clock.monotonicMs() - since > OPEN_AT_MOST_MS) throw new Error(`in ${OPEN_AT_MOST_MS / 1_000} s, not: ${what}`);
+        if (clock.monotonicMs() - since > OPEN_AT_MOST_MS)
+          throw new Error(`in ${OPEN_AT_MOST_MS / 1_000} s, not: ${what}`);
       }
     },
     connect: async (options = {}) => {
       const wires: Wires = { sockets: new Set(), isCut: false };
       const telemetry = silentTelemetry();
       const own = { clientId: 'conformance', drainTimeoutMs: 5_000, sessionTimeoutMs: 6_000, telemetry };
-      const bus = await wiresOfCaller.run(wires, () => createKafkaBus({ client, brokers, ...own, ...more, ...options }));
+      const bus = await wiresOfCaller.run(wires, () =>
+        createKafkaBus({ client, brokers, ...own, ...more, ...options }),
+      );
       const wired = withWires(bus, wires);
       buses.set(wired, wires);
       return wired;

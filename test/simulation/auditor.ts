@@ -117,7 +117,7 @@ export class Auditor {
     const result = this.#answered.get(identity);
     if (result?.outcome === 'DEAD_LETTERED') return this.#deadLetters.has(identity);
     if (result !== undefined) return true;
-    if (topic === topics.ingress()) return this.#extracted.has(identity);
+    if (topic === topics.ingress()) return this.#extracted.has(identity) || this.#dispatched.has(identity);
     if (topic === topics.fixed('features')) return this.#dispatched.has(identity);
     return false;
   }

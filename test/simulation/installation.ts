@@ -18,12 +18,16 @@ import type { LoadedModel } from '../../src/ports/accelerator.ts';
 import type { RandomStream } from '../../src/ports/random.ts';
 import { type VirtualClock, virtualClock } from '../../src/simulation/virtual-clock.ts';
 import { createAcceleratorWorkerStage } from '../../src/stages/accelerator-worker/stage.ts';
-import { createFeatureExtractorStage } from '../../src/stages/feature-extractor/stage.ts';
+import {
+  createFeatureExtractorStage,
+  type FeatureExtractorConfig,
+} from '../../src/stages/feature-extractor/stage.ts';
 import { createPolicyControllerStage } from '../../src/stages/policy-controller/stage.ts';
 import type { ActivePolicy } from '../../src/stages/request-router/active-policy.ts';
 import { PolicySource } from '../../src/stages/request-router/policy-source.ts';
 import type { Router } from '../../src/stages/request-router/router.ts';
-import { createRequestRouterStage } from '../../src/stages/request-router/stage.ts';
+import { createFusedStage } from '../../src/stages/request-router/fused-stage.ts';
+import { createRequestRouterStage, type RequestRouterConfig } from '../../src/stages/request-router/stage.ts';
 import type { Stage, StageDeps } from '../../src/stages/stage.ts';
 import { openOutsideLedger, type OutsideLedger } from '../../src/traffic/outside-ledger.ts';
 import { compileChecked, digestOf, poolsOf } from '../../src/wiring/policy-files.ts';
@@ -31,6 +35,7 @@ import { costModels } from '../../src/wiring/stages.ts';
 import { type SwitchableRegistry, switchableRegistry } from '../integration/switchable-registry.ts';
 import { Auditor } from './auditor.ts';
 import { type Host, HostClock } from './host.ts';
+import { networkedBus } from './network.ts';
 
 export const SESSION_TIMEOUT_MS = 2_000;
 const DRAIN_TIMEOUT_MS = 1_000;
@@ -80,11 +85,11 @@ function activePolicy(version: number): ActivePolicy {
 }
 const BUILT_IN = activePolicy(1);
 
-/** A batch of four small requests takes about 4 ms. */
+/** A batch of four small requests takes about 19 ms. */
 const PROFILE: ServiceProfile = {
   accelerator: 'sim',
-  launchMs: 1,
-  requestMs: 0.5,
+  launchMs: 10,
+  requestMs: 2,
   candidateMs: 0.02,
   jitterSigma: 0.3,
   kernels: { dense: { factor: 1 } },
@@ -93,6 +98,24 @@ const PROFILE: ServiceProfile = {
 
 const repository = await openRepository('models/repository');
 const costs = costModels(repository);
+const EXTRACTOR: FeatureExtractorConfig = {
+  ingress: [topics.ingress()],
+  families: new Map(repository.families.map(({ family, contract }) => [family, contract])),
+  limits: { ...DEFAULT_REQUEST_LIMITS, resultPartitions: PARTITIONS },
+  deadLetterPayload: 'full',
+  unacknowledgedMax: 50,
+  tries: 3,
+};
+const ROUTER: Omit<RequestRouterConfig, 'router' | 'ackPartition'> = {
+  creditsMax: 64,
+  statusStaleMs: 500,
+  giveUpGraceMs: 500,
+  poolsOf: poolsOf(FLEET),
+  unacknowledgedMax: 50,
+  deadLetterPayload: 'full',
+  tries: 3,
+  windowMs: 1_000,
+};
 const written = recordTopics({ topics, tenants: [], pools: POOLS });
 
 async function openCodecs(clock: VirtualClock): Promise<{ codecs: Codecs; registry: SwitchableRegistry }> {
@@ -108,6 +131,7 @@ export interface InstallationOptions {
   seed: number;
   /** From the append of a record to its delivery. */
   deliveryDelayMs: number;
+  topology: 'split' | 'fused';
   /** With codecs of its own, on a registry that can be switched off. */
   ownRegistry?: boolean;
 }
@@ -245,42 +269,28 @@ export class Installation {
 
   // Processes
 
+  /** Where extractor and router are fused, one more of those. */
   startExtractor(name = 'extractor'): Host {
+    if (this.#options.topology === 'fused') return this.startRouter(name, 1);
     return this.#start(name, (deps) =>
-      createFeatureExtractorStage(
-        {
-          ingress: [topics.ingress()],
-          families: new Map(repository.families.map(({ family, contract }) => [family, contract])),
-          limits: { ...DEFAULT_REQUEST_LIMITS, resultPartitions: PARTITIONS },
-          deadLetterPayload: 'full',
-          unacknowledgedMax: 50,
-          tries: 3,
-        },
-        { ...deps, signals: createSignalExtractor(costs) },
-      ),
+      createFeatureExtractorStage(EXTRACTOR, { ...deps, signals: createSignalExtractor(costs) }),
     );
   }
 
   startRouter(name = 'router', ackPartition = 0): RouterHost {
+    const life = `${name}#${this.#lives + 1}`;
     return this.#start(name, async (deps) => {
-      const stage = await createRequestRouterStage(
-        {
-          router: `${name}#${this.#lives}`,
-          ackPartition,
-          creditsMax: 64,
-          statusStaleMs: 500,
-          giveUpGraceMs: 500,
-          poolsOf: poolsOf(FLEET),
-          unacknowledgedMax: 50,
-          deadLetterPayload: 'full',
-          tries: 3,
-          windowMs: 1_000,
-        },
-        deps,
-        BUILT_IN,
-      );
+      const router: RequestRouterConfig = { ...ROUTER, router: life, ackPartition };
+      const stage =
+        this.#options.topology === 'fused'
+          ? await createFusedStage(
+              { extractor: EXTRACTOR, router },
+              { ...deps, signals: createSignalExtractor(costs) },
+              BUILT_IN,
+            )
+          : await createRequestRouterStage(router, deps, BUILT_IN);
       const epochs: number[] = [];
-      this.epochs.set(`${name}#${this.#lives}`, epochs);
+      this.epochs.set(life, epochs);
       const source = new PolicySource({
         store: this.store.connect(),
         clock: deps.clock,
@@ -398,8 +408,13 @@ export class Installation {
     const clock = new HostClock(this.clock, 1_000 * this.#lives + this.chance.below(1_000_000));
     const host: Host<S> = { name, clock, bus: this.#connect(name), stage: undefined, state: 'up' };
     this.hosts.push(host);
+    const delays = {
+      thereMs: this.chance.below(4),
+      backMs: this.chance.below(4),
+      commitMs: this.chance.below(2) * this.chance.below(50),
+    };
     const deps: StageDeps = {
-      bus: host.bus,
+      bus: networkedBus(host.bus, clock, delays),
       codecs: this.#codecs,
       topics,
       clock,

@@ -16,6 +16,7 @@ export async function runFault(fault: Fault, seed: number): Promise<FaultRun> {
   const installation = new Installation({
     seed,
     deliveryDelayMs: seed % 4,
+    topology: seed % 3 === 0 ? 'fused' : 'split',
     ownRegistry: fault.ownRegistry === true,
   });
   await installation.open();
@@ -23,7 +24,7 @@ export async function runFault(fault: Fault, seed: number): Promise<FaultRun> {
   await installation.allSettled();
   await installation.pass(300);
   const options: TrafficOptions = {
-    requests: 50,
+    requests: 60,
     spreadMs: SPREAD_MS,
     deadlinesMs: [60_000],
     ...fault.traffic,
@@ -50,6 +51,14 @@ export async function runFault(fault: Fault, seed: number): Promise<FaultRun> {
       if (!isRight) wrong.push(what);
     };
     hold(summary.balanced && summary.inFlight === 0, `the books are not closed: ${JSON.stringify(summary)}`);
+    hold(
+      fault.exact !== true || summary.duplicatesDropped === 0,
+      `${summary.duplicatesDropped} requests were answered twice`,
+    );
+    for (const { outcome, requestId, reason } of auditor.results) {
+      const isExpected = outcome === 'SCORED' || fault.endings?.includes(outcome) === true;
+      hold(isExpected, `${requestId} is ${outcome}: ${reason?.message}`);
+    }
     hold(summary.ingress === traffic.sent, `${traffic.sent} sent, ${summary.ingress} on ingress`);
     hold(auditor.unanswered().length === 0, `unanswered: ${auditor.unanswered().slice(0, 5).join(', ')}`);
     for (const [router, applied] of epochs) {

@@ -20,7 +20,11 @@ export function protocolName({ kind }: Membership): string {
 }
 
 /** What the group's leader decides. `countOf` answers 0 for a topic that does not exist. */
-export function assignPartitions(membership: Membership, members: readonly Member[], countOf: (topic: string) => number): Assignment {
+export function assignPartitions(
+  membership: Membership,
+  members: readonly Member[],
+  countOf: (topic: string) => number,
+): Assignment {
   const topics = [...new Set(members.flatMap((member) => member.topics))].sort();
   switch (membership.kind) {
     case 'spread':
@@ -29,7 +33,9 @@ export function assignPartitions(membership: Membership, members: readonly Membe
       return holdSlots(members, topics[0] ?? '');
     case 'reader': {
       const isWanted = (partition: number) => membership.partitions?.includes(partition) ?? true;
-      const all = topics.flatMap((topic) => partitionsOf(topic, countOf(topic)).filter(({ partition }) => isWanted(partition)));
+      const all = topics.flatMap((topic) =>
+        partitionsOf(topic, countOf(topic)).filter(({ partition }) => isWanted(partition)),
+      );
       return new Map(members.map(({ id }) => [id, all]));
     }
     default:
@@ -43,9 +49,13 @@ export function assignPartitions(membership: Membership, members: readonly Membe
  * committed) and asks for the next round, in which it is free. So nobody pauses but for the partitions that really move, and no partition has two owners
  * (the idea of Kafka's cooperative rebalancing, KIP-429).
  */
-export function spreadPartitions(members: readonly Member[], topics: ReadonlyMap<string, number>): Assignment {
+export function spreadPartitions(
+  members: readonly Member[],
+  topics: ReadonlyMap<string, number>,
+): Assignment {
   const loads = new Map<string, Load>();
-  for (const member of [...members].sort(byId)) loads.set(member.id, { topics: new Set(member.topics), owned: [] });
+  for (const member of [...members].sort(byId))
+    loads.set(member.id, { topics: new Set(member.topics), owned: [] });
   const owners = ownersOf(members);
   const free: TopicPartition[] = [];
   for (const [topic, count] of topics) {
@@ -63,10 +73,14 @@ export function spreadPartitions(members: readonly Member[], topics: ReadonlyMap
 /** Gives the slots to one member: to whoever owns them, else to the first by name. The others stand by. */
 export function holdSlots(members: readonly Member[], topic: string): Assignment {
   const byPrecedence = [...members].sort(
-    (a, b) => Number(b.owned.length > 0) - Number(a.owned.length > 0) || b.generation - a.generation || byId(a, b),
+    (a, b) =>
+      Number(b.owned.length > 0) - Number(a.owned.length > 0) || b.generation - a.generation || byId(a, b),
   );
   return new Map(
-    byPrecedence.map(({ id, slots = [] }, rank) => [id, rank === 0 ? slots.map((partition) => ({ topic, partition })) : []]),
+    byPrecedence.map(({ id, slots = [] }, rank) => [
+      id,
+      rank === 0 ? slots.map((partition) => ({ topic, partition })) : [],
+    ]),
   );
 }
 

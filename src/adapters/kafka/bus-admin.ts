@@ -7,7 +7,9 @@ export function createBusAdmin(client: KafkaClient): BusAdmin {
       const existing = new Set(await client.listTopics());
       const missing = specs.filter(({ name }) => !existing.has(name));
       // Somebody else may create the same topics just now: then they are not ours.
-      const created = await Promise.all(missing.map(async (spec) => ((await client.createTopic(spec)) ? [spec.name] : [])));
+      const created = await Promise.all(
+        missing.map(async (spec) => ((await client.createTopic(spec)) ? [spec.name] : [])),
+      );
       return created.flat();
     },
     async growTopic(topic, partitions) {

@@ -1,7 +1,7 @@
 import { MillraceError } from '../../core/errors.ts';
 import { backoffMs } from './backoff.ts';
-import { type KafkaBus, KafkaMessageBus } from './kafka-message-bus.ts';
 import type { KafkaClient } from './client.ts';
+import { type KafkaBus, KafkaMessageBus } from './kafka-message-bus.ts';
 import type { ClientOptions, KafkaBusOptions } from './options.ts';
 
 const REQUEST_TIMEOUT_MS = 10_000;
@@ -39,14 +39,19 @@ async function createClient(options: KafkaBusOptions): Promise<KafkaClient> {
   }
 }
 
-async function connect(client: KafkaClient, { brokers, connectTimeoutMs = CONNECT_TIMEOUT_MS }: KafkaBusOptions): Promise<void> {
+async function connect(
+  client: KafkaClient,
+  { brokers, connectTimeoutMs = CONNECT_TIMEOUT_MS }: KafkaBusOptions,
+): Promise<void> {
   const giveUpAt = performance.now() + connectTimeoutMs;
   for (let attempt = 0; ; attempt++) {
     try {
       return await client.connect();
     } catch (error) {
       if (performance.now() < giveUpAt) {
-        await new Promise((resolve) => setTimeout(resolve, backoffMs(attempt, RETRY_FIRST_MS, RETRY_MOST_MS)));
+        await new Promise((resolve) =>
+          setTimeout(resolve, backoffMs(attempt, RETRY_FIRST_MS, RETRY_MOST_MS)),
+        );
         continue;
       }
       await client.close();

@@ -1,4 +1,10 @@
-import type { InboundRecord, OutboundRecord, TopicPartition, TopicSpec, Watermarks } from '../../ports/message-bus.ts';
+import type {
+  InboundRecord,
+  OutboundRecord,
+  TopicPartition,
+  TopicSpec,
+  Watermarks,
+} from '../../ports/message-bus.ts';
 import type { Claims } from './claims.ts';
 
 /**

@@ -66,14 +66,19 @@ export class CommitLoop {
     if (session === undefined) return true;
     const behind = this.#owned().filter(({ queue, committed }) => queue.committable !== committed);
     if (behind.length === 0) return true;
-    const offsets: PartitionOffset[] = behind.map(({ topic, partition, queue }) => ({ topic, partition, offset: queue.committable }));
+    const offsets: PartitionOffset[] = behind.map(({ topic, partition, queue }) => ({
+      topic,
+      partition,
+      offset: queue.committable,
+    }));
     try {
       await session.commit(offsets);
     } catch (error) {
       this.#logger.debug({ error, partitions: offsets.length }, 'a commit was refused');
       return false;
     }
-    for (const [index, partition] of behind.entries()) partition.committed = offsets[index]?.offset ?? partition.committed;
+    for (const [index, partition] of behind.entries())
+      partition.committed = offsets[index]?.offset ?? partition.committed;
     return true;
   }
 }

@@ -1,4 +1,10 @@
-import type { InboundRecord, SubscribeOptions, Subscriber, Subscription, TopicPartition } from '../../ports/message-bus.ts';
+import type {
+  InboundRecord,
+  SubscribeOptions,
+  Subscriber,
+  Subscription,
+  TopicPartition,
+} from '../../ports/message-bus.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import type { Claims } from './claims.ts';
 import type { Joined, KafkaClient, Session, SessionListener, SessionOptions } from './client.ts';
@@ -22,6 +28,8 @@ export interface SubscriptionContext {
   nextAssignment(): number;
   /** A session ended by itself, and another one is opened. */
   onRestart(): void;
+  /** Reading could not go on where it should have. */
+  onOutOfRange(): void;
   onClosed(): void;
 }
 

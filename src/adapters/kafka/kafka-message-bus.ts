@@ -12,6 +12,7 @@ import type {
   Subscription,
 } from '../../ports/message-bus.ts';
 import type { Logger } from '../../ports/telemetry.ts';
+import { within } from './backoff.ts';
 import { createBusAdmin } from './bus-admin.ts';
 import type { KafkaClient } from './client.ts';
 import { GroupSubscription } from './group-subscription.ts';
@@ -22,6 +23,7 @@ import { TopicCatalog } from './topic-catalog.ts';
 
 /** A consumer that heard nothing for this long is given up, even though it may only wait for a broker that is away. */
 const STALE_MS = 45_000;
+const CLIENT_CLOSE_TIMEOUT_MS = 2_000;
 
 export interface KafkaBus extends MessageBus {
   /** The longest time since any of its consumers heard from the broker; 0 without consumers. */
@@ -38,17 +40,29 @@ export class KafkaMessageBus implements KafkaBus {
   readonly #logger: Logger;
   readonly #consumers = new Set<GroupSubscription | PartitionReader>();
   readonly #countRestart: () => void;
+  readonly #countOutOfRange: () => void;
   #assignments = 0;
   #closed: Promise<void> | undefined;
 
   constructor(client: KafkaClient, options: KafkaBusOptions) {
     const { telemetry } = options;
-    const retries = telemetry.counter({ name: 'millrace_bus_send_retries_total', help: 'Produce attempts that had to be made again.' });
-    const restarts = telemetry.counter({ name: 'millrace_bus_consumer_restarts_total', help: 'Consumers that stopped by themselves.' });
+    const retries = telemetry.counter({
+      name: 'millrace_bus_send_retries_total',
+      help: 'Produce attempts that had to be made again.',
+    });
+    const restarts = telemetry.counter({
+      name: 'millrace_bus_consumer_restarts_total',
+      help: 'Consumers that stopped by themselves.',
+    });
+    const outOfRange = telemetry.counter({
+      name: 'millrace_bus_offset_out_of_range_total',
+      help: 'Partitions whose reading could not go on where it stopped, because the log no longer has that offset.',
+    });
     this.#client = client;
     this.#options = options;
     this.#logger = telemetry.logger.child({ component: 'bus', client: options.client });
     this.#countRestart = () => restarts.add(1);
+    this.#countOutOfRange = () => outOfRange.add(1);
     this.#catalog = new TopicCatalog(client);
     this.#sending = new SendQueue({
       client,
@@ -70,7 +84,9 @@ export class KafkaMessageBus implements KafkaBus {
   async subscribe(options: SubscribeOptions, subscriber: Subscriber): Promise<Subscription> {
     await this.#checkTopics(options.topics);
     if (options.slots !== undefined && options.topics.length !== 1) {
-      throw new MillraceError('INVALID_CONFIG', 'A slot subscription has exactly one topic', { value: options.topics });
+      throw new MillraceError('INVALID_CONFIG', 'A slot subscription has exactly one topic', {
+        value: options.topics,
+      });
     }
     const subscription = new GroupSubscription(
       {
@@ -84,7 +100,10 @@ export class KafkaMessageBus implements KafkaBus {
     return this.#start(subscription);
   }
 
-  async read(options: BroadcastOptions, onRecords: (records: readonly InboundRecord[]) => void): Promise<Reader> {
+  async read(
+    options: BroadcastOptions,
+    onRecords: (records: readonly InboundRecord[]) => void,
+  ): Promise<Reader> {
     await this.#checkTopics(options.topics);
     const context = {
       ...this.#consumerContext(() => this.#consumers.delete(reader)),
@@ -108,7 +127,11 @@ export class KafkaMessageBus implements KafkaBus {
   async #close(): Promise<void> {
     await Promise.all([...this.#consumers].map((consumer) => consumer.close()));
     await this.#sending.close(this.#options.drainTimeoutMs);
-    await this.#client.close();
+    // A client waits for answers that may never come.
+    const closed = this.#client.close().catch((error: unknown) => {
+      this.#logger.warn({ error }, 'closing the client failed');
+    });
+    await within(closed, CLIENT_CLOSE_TIMEOUT_MS, undefined);
   }
 
   async #start<T extends GroupSubscription | PartitionReader>(consumer: T): Promise<T> {
@@ -120,7 +143,9 @@ export class KafkaMessageBus implements KafkaBus {
 
   async #checkTopics(topics: readonly string[]): Promise<void> {
     if (topics.length === 0) throw new MillraceError('INVALID_CONFIG', 'A subscription without topics');
-    await Promise.all(topics.map((topic) => this.#catalog.awaitTopic(topic, () => this.#closed === undefined)));
+    await Promise.all(
+      topics.map((topic) => this.#catalog.awaitTopic(topic, () => this.#closed === undefined)),
+    );
   }
 
   #consumerContext(onClosed: () => void) {
@@ -132,6 +157,7 @@ export class KafkaMessageBus implements KafkaBus {
       staleMs: STALE_MS,
       outOfRange,
       onRestart: this.#countRestart,
+      onOutOfRange: this.#countOutOfRange,
       onClosed,
     };
   }

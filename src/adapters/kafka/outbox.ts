@@ -21,6 +21,8 @@ export class Outbox {
   #entries: OutboxEntry[] = [];
   #next = 0;
   #sending = 0;
+  /** What was sent without an answer is sent again as it was: brokers know a repeated batch by its first and last record. */
+  #repeat = 0;
   /** Fewer than usual while a record is looked for that spoils its batch. */
   #countMax = Number.POSITIVE_INFINITY;
 
@@ -41,12 +43,14 @@ export class Outbox {
 
   /** What is sent next: at most so many bytes, but always one record. */
   send(limits: { count: number; bytes: number }): { batch: PartitionBatch; bytes: number } {
-    const countMax = Math.min(limits.count, this.#countMax, this.#entries.length - this.#next);
+    const isRepeat = this.#repeat > 0;
+    const countMax = isRepeat ? this.#repeat : Math.min(limits.count, this.#countMax);
     const records: OutboundRecord[] = [];
     let bytes = 0;
     while (records.length < countMax) {
       const entry = this.#entries[this.#next + records.length];
-      if (entry === undefined || (records.length > 0 && bytes + entry.bytes > limits.bytes)) break;
+      if (entry === undefined) break;
+      if (!isRepeat && records.length > 0 && bytes + entry.bytes > limits.bytes) break;
       bytes += entry.bytes;
       records.push(entry.record);
     }
@@ -60,6 +64,7 @@ export class Outbox {
     const done = this.#entries.slice(this.#next, this.#next + this.#sending);
     this.#next += this.#sending;
     this.#sending = 0;
+    this.#repeat = 0;
     this.#countMax *= 2;
     if (this.#next === this.#entries.length) {
       this.#entries = [];
@@ -73,6 +78,7 @@ export class Outbox {
 
   /** The records in flight have to be sent again. */
   unsent(): void {
+    this.#repeat = this.#sending;
     this.#sending = 0;
   }
 
@@ -80,6 +86,7 @@ export class Outbox {
   narrow(): boolean {
     if (this.#sending <= 1) return false;
     this.#countMax = Math.ceil(this.#sending / 2);
+    this.#repeat = 0;
     this.#sending = 0;
     return true;
   }
@@ -89,6 +96,7 @@ export class Outbox {
     this.#entries = [];
     this.#next = 0;
     this.#sending = 0;
+    this.#repeat = 0;
     return all;
   }
 }

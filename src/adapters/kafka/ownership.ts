@@ -5,8 +5,8 @@ import type { Joined, KafkaClient, Session } from './client.ts';
 import { OwnedPartition, toTopicPartition } from './owned-partition.ts';
 import type { QueueLimits } from './partition-queue.ts';
 import { PartitionTable } from './partition-table.ts';
-import { findStarts, type StartSearch } from './start-search.ts';
 import type { OutOfRangePolicy } from './start-position.ts';
+import { findStarts, type StartSearch } from './start-search.ts';
 
 export interface OwnershipOptions {
   client: KafkaClient;
@@ -22,6 +22,7 @@ export interface OwnershipOptions {
   /** There is something new to commit. */
   commitSoon(): void;
   onError(error: unknown): void;
+  onOutOfRange(): void;
 }
 
 /**
@@ -131,9 +132,6 @@ export class Ownership {
     const next = new OwnedPartition(owned, this.#options.nextAssignment(), this.#options.limits);
     next.start(found.start.offset);
     this.#table.set(topic, partition, next);
-    this.#options.onError(
-      new RangeError(`offset ${position} of ${topic}/${partition} is not in the log; reading goes on at ${found.start.offset}`),
-    );
     this.#tell(() => this.#options.subscriber.onLost?.([{ topic, partition }]));
     this.#tell(() => this.#options.subscriber.onAssigned?.([{ topic, partition }]));
     this.#options.commitSoon();
@@ -162,12 +160,16 @@ export class Ownership {
     for (const { partition, start } of present) {
       partition.start(start.offset);
       // Where nothing is committed, "latest" would be another place after a restart: it is pinned by a commit.
-      const pinned = start.reason === 'out of range' || (start.reason === 'nothing committed' && this.#options.subscribe.startAt === 'latest');
+      const pinned =
+        start.reason === 'out of range' ||
+        (start.reason === 'nothing committed' && this.#options.subscribe.startAt === 'latest');
       if (!pinned) partition.committed = start.offset;
     }
     if (present.length > 0) {
       this.#options.commitSoon();
-      this.#tell(() => this.#options.subscriber.onAssigned?.(present.map(({ partition }) => toTopicPartition(partition))));
+      this.#tell(() =>
+        this.#options.subscriber.onAssigned?.(present.map(({ partition }) => toTopicPartition(partition))),
+      );
     }
     for (const { partition, start } of present) this.#fetchFrom(partition, start.offset);
     this.#settled.resolve();
@@ -176,7 +178,8 @@ export class Ownership {
   async #release(going: readonly OwnedPartition[]): Promise<void> {
     await this.#drain(going.filter(({ state }) => state === 'live'));
     for (const owned of going) {
-      if (this.#table.get(owned.topic, owned.partition) === owned) this.#table.delete(owned.topic, owned.partition);
+      if (this.#table.get(owned.topic, owned.partition) === owned)
+        this.#table.delete(owned.topic, owned.partition);
     }
     const session = this.#session;
     if (session === undefined || this.#closing) return;
@@ -216,8 +219,11 @@ export class Ownership {
     this.#session?.resume(owned);
   }
 
-  #search(partitions: readonly OwnedPartition[], state: OwnedPartition['state']): StartSearch<OwnedPartition> {
-    const { client, outOfRange, logger, subscribe, onError } = this.#options;
+  #search(
+    partitions: readonly OwnedPartition[],
+    state: OwnedPartition['state'],
+  ): StartSearch<OwnedPartition> {
+    const { client, outOfRange, logger, subscribe, onError, onOutOfRange } = this.#options;
     return {
       client,
       group: subscribe.group,
@@ -227,6 +233,10 @@ export class Ownership {
       partitions,
       stillWanted: (wanted) => wanted.filter((owned) => this.#isCurrent(owned, state)),
       onError,
+      onOutOfRange: (error) => {
+        onOutOfRange();
+        onError(error);
+      },
     };
   }
 

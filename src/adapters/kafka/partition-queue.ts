@@ -48,12 +48,18 @@ export class PartitionQueue {
 
   /** Time to stop fetching. */
   get full(): boolean {
-    return this.held >= this.#limits.unacknowledgedMax || this.#heldBytes >= this.#limits.unacknowledgedBytesMax / 2;
+    return (
+      this.held >= this.#limits.unacknowledgedMax ||
+      this.#heldBytes >= this.#limits.unacknowledgedBytesMax / 2
+    );
   }
 
   /** Time to fetch again. */
   get low(): boolean {
-    return this.held <= this.#limits.unacknowledgedMax / 2 && this.#heldBytes <= this.#limits.unacknowledgedBytesMax / 4;
+    return (
+      this.held <= this.#limits.unacknowledgedMax / 2 &&
+      this.#heldBytes <= this.#limits.unacknowledgedBytesMax / 4
+    );
   }
 
   /** Takes a fetch in; `position` is the offset after it, past what holds no record for us. */
@@ -77,7 +83,9 @@ export class PartitionQueue {
     const count = this.#deliverable();
     if (count === 0) return NONE;
     const records =
-      this.#next === 0 && count === this.#held.length ? this.#held : this.#held.slice(this.#next, this.#next + count);
+      this.#next === 0 && count === this.#held.length
+        ? this.#held
+        : this.#held.slice(this.#next, this.#next + count);
     for (const record of records) {
       const bytes = bytesOf(record);
       this.#heldBytes -= bytes;

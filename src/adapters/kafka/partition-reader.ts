@@ -6,8 +6,8 @@ import { type Claims, NO_CLAIMS } from './claims.ts';
 import type { Joined, KafkaClient, Session, SessionListener } from './client.ts';
 import { PartitionTable } from './partition-table.ts';
 import { SessionKeeper } from './session-keeper.ts';
-import { findStarts } from './start-search.ts';
 import type { OutOfRangePolicy } from './start-position.ts';
+import { findStarts } from './start-search.ts';
 
 export interface ReaderContext {
   client: KafkaClient;
@@ -19,6 +19,7 @@ export interface ReaderContext {
   outOfRange: OutOfRangePolicy;
   assignment: number;
   onRestart(): void;
+  onOutOfRange(): void;
   onClosed(): void;
 }
 
@@ -44,17 +45,25 @@ export class PartitionReader implements Reader, SessionListener {
   #session: Session | undefined;
   #closed = false;
 
-  constructor(context: ReaderContext, options: BroadcastOptions, onRecords: (records: readonly InboundRecord[]) => void) {
+  constructor(
+    context: ReaderContext,
+    options: BroadcastOptions,
+    onRecords: (records: readonly InboundRecord[]) => void,
+  ) {
     this.#caughtUp.promise.catch(() => undefined);
     this.#context = context;
     this.#options = options;
     this.#onRecords = onRecords;
     const { client, newGroup, sessionTimeoutMs, staleMs, logger } = context;
     const { topics, partitions } = options;
-    const membership = partitions === undefined ? { kind: 'reader' as const } : { kind: 'reader' as const, partitions };
+    const membership =
+      partitions === undefined ? { kind: 'reader' as const } : { kind: 'reader' as const, partitions };
     this.#keeper = new SessionKeeper({
       open: () =>
-        client.openSession({ group: newGroup(), topics, membership, sessionTimeoutMs, rebalanceTimeoutMs: sessionTimeoutMs }, this),
+        client.openSession(
+          { group: newGroup(), topics, membership, sessionTimeoutMs, rebalanceTimeoutMs: sessionTimeoutMs },
+          this,
+        ),
       onOver: (error) => this.#onSessionOver(error),
       staleMs,
       logger,
@@ -73,7 +82,9 @@ export class PartitionReader implements Reader, SessionListener {
         break;
       } catch (error) {
         this.#context.logger.warn({ error }, 'looking for where to start reading failed');
-        await new Promise((resolve) => setTimeout(resolve, backoffMs(attempt, RETRY_FIRST_MS, RETRY_MOST_MS)));
+        await new Promise((resolve) =>
+          setTimeout(resolve, backoffMs(attempt, RETRY_FIRST_MS, RETRY_MOST_MS)),
+        );
       }
     }
     if (this.#behind === 0) this.#caughtUp.resolve();
@@ -111,7 +122,13 @@ export class PartitionReader implements Reader, SessionListener {
     this.#session = session;
     for (const { topic, partition } of partitions) {
       // A partition that did not exist when reading began is read from its first record on.
-      const place = this.#places.get(topic, partition) ?? { topic, partition, position: 0, end: 0, isCaughtUp: true };
+      const place = this.#places.get(topic, partition) ?? {
+        topic,
+        partition,
+        position: 0,
+        end: 0,
+        isCaughtUp: true,
+      };
       this.#places.set(topic, partition, place);
       session.seek(place, place.position);
       session.resume(place);
@@ -164,7 +181,7 @@ export class PartitionReader implements Reader, SessionListener {
   }
 
   async #findAgain(place: Place): Promise<void> {
-    const { client, outOfRange, logger } = this.#context;
+    const { client, outOfRange, logger, onOutOfRange } = this.#context;
     const { position } = place;
     const [found] = await findStarts({
       client,
@@ -175,6 +192,7 @@ export class PartitionReader implements Reader, SessionListener {
       position,
       stillWanted: (places) => (this.#closed || place.position !== position ? [] : places),
       onError: (error) => logger.warn({ error }, 'looking for where to read on failed'),
+      onOutOfRange,
     });
     if (found === undefined) return;
     this.#moveTo(place, found.start.offset);

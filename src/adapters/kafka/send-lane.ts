@@ -11,7 +11,10 @@ const RETRY_FIRST_MS = 50;
 const RETRY_MOST_MS = 1_000;
 /** After so many failures in a row the client's connections are not trusted any more. */
 const RESET_AFTER_FAILURES = 8;
-const NO_OUTCOME: SendOutcome = { status: 'delayed', error: new Error('the client said nothing of this partition') };
+const NO_OUTCOME: SendOutcome = {
+  status: 'delayed',
+  error: new Error('the client said nothing of this partition'),
+};
 
 export interface SendLaneOptions {
   client: Pick<KafkaClient, 'send' | 'resetSending'>;
@@ -64,7 +67,8 @@ export class SendLane {
       await this.#recover(outboxes, error);
     }
     if (outcomes !== undefined) {
-      for (const [index, outbox] of outboxes.entries()) this.#options.settle(outbox, outcomes[index] ?? NO_OUTCOME);
+      for (const [index, outbox] of outboxes.entries())
+        this.#options.settle(outbox, outcomes[index] ?? NO_OUTCOME);
     }
     this.#isBusy = false;
     this.#schedule();
@@ -94,7 +98,10 @@ export class SendLane {
     const waitMs = backoffMs(this.#failures++, RETRY_FIRST_MS, RETRY_MOST_MS);
     onRetry();
     if (isPowerOfTwo(this.#failures)) {
-      logger.warn({ error, broker: leader, failures: this.#failures }, 'no answer from the broker; records wait');
+      logger.warn(
+        { error, broker: leader, failures: this.#failures },
+        'no answer from the broker; records wait',
+      );
     }
     if (this.#failures % RESET_AFTER_FAILURES === 0) await client.resetSending();
     await new Promise((resolve) => setTimeout(resolve, waitMs));

@@ -74,7 +74,11 @@ export class SendQueue {
   async #find(outbox: Outbox): Promise<void> {
     outbox.state = 'waiting';
     try {
-      const leader = await this.#options.catalog.findLeader(outbox.topic, outbox.partition, () => !this.#closed);
+      const leader = await this.#options.catalog.findLeader(
+        outbox.topic,
+        outbox.partition,
+        () => !this.#closed,
+      );
       if (!this.#closed) this.#laneOf(leader).add(outbox);
     } catch (error) {
       outbox.state = 'idle';
@@ -132,7 +136,11 @@ export class SendQueue {
     const reason =
       status === 'too-large'
         ? tooLarge(entry.record, error)
-        : new MillraceError('POISON', `The broker refuses a record for ${outbox.topic}/${outbox.partition} for good`, { cause: error });
+        : new MillraceError(
+            'POISON',
+            `The broker refuses a record for ${outbox.topic}/${outbox.partition} for good`,
+            { cause: error },
+          );
     this.#reject([entry], reason);
   }
 
@@ -177,11 +185,15 @@ function sizeOf({ key, value, headers }: OutboundRecord): number {
 }
 
 function tooLarge(record: OutboundRecord, cause: unknown): MillraceError {
-  return new MillraceError('TOO_LARGE', `A record for ${record.topic}/${record.partition} is larger than the topic takes`, {
-    value: `${sizeOf(record)} bytes`,
-    advice: "Send less, or raise the topic's max.message.bytes.",
-    cause,
-  });
+  return new MillraceError(
+    'TOO_LARGE',
+    `A record for ${record.topic}/${record.partition} is larger than the topic takes`,
+    {
+      value: `${sizeOf(record)} bytes`,
+      advice: "Send less, or raise the topic's max.message.bytes.",
+      cause,
+    },
+  );
 }
 
 function closed(): MillraceError {

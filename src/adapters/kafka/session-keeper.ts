@@ -100,7 +100,10 @@ export class SessionKeeper {
   async #pause(): Promise<void> {
     if (this.#closed) return;
     const waitMs = backoffMs(this.#failures++, RESTART_FIRST_MS, RESTART_MOST_MS);
-    this.#options.logger.warn({ waitMs: Math.round(waitMs), failures: this.#failures }, 'the consumer is started again');
+    this.#options.logger.warn(
+      { waitMs: Math.round(waitMs), failures: this.#failures },
+      'the consumer is started again',
+    );
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, waitMs);
       this.#wake = () => {

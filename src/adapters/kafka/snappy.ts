@@ -14,7 +14,8 @@ export function snappyDecompress(input: Buffer, bytesMax: number): Buffer {
   for (let at = XERIAL_HEADER_BYTES; at < input.length; ) {
     const length = input.readInt32BE(at);
     at += 4;
-    if (length < 0 || at + length > input.length) throw new RangeError(`snappy: a block of ${length} bytes ends outside of its frame`);
+    if (length < 0 || at + length > input.length)
+      throw new RangeError(`snappy: a block of ${length} bytes ends outside of its frame`);
     const block = decompressBlock(input.subarray(at, at + length), bytesMax - total);
     total += block.length;
     blocks.push(block);
@@ -25,7 +26,8 @@ export function snappyDecompress(input: Buffer, bytesMax: number): Buffer {
 
 function decompressBlock(input: Buffer, bytesMax: number): Buffer {
   const header = readLength(input);
-  if (header.length > bytesMax) throw new RangeError(`snappy: ${header.length} bytes are more than the ${bytesMax} allowed`);
+  if (header.length > bytesMax)
+    throw new RangeError(`snappy: ${header.length} bytes are more than the ${bytesMax} allowed`);
   const output = Buffer.allocUnsafe(header.length);
   let from = header.next;
   let to = 0;
@@ -34,7 +36,8 @@ function decompressBlock(input: Buffer, bytesMax: number): Buffer {
     const kind = tag & 3;
     if (kind === 0) {
       const literal = readLiteral(input, tag, from);
-      if (literal.start + literal.length > input.length || to + literal.length > output.length) throw outside();
+      if (literal.start + literal.length > input.length || to + literal.length > output.length)
+        throw outside();
       input.copy(output, to, literal.start, literal.start + literal.length);
       from = literal.start + literal.length;
       to += literal.length;
@@ -72,7 +75,11 @@ function readCopy(input: Buffer, tag: number, at: number): { offset: number; len
     case 1:
       return { length: ((tag >> 2) & 7) + 4, offset: ((tag >> 5) << 8) | byteAt(input, at), next: at + 1 };
     case 2:
-      return { length: (tag >> 2) + 1, offset: byteAt(input, at) | (byteAt(input, at + 1) << 8), next: at + 2 };
+      return {
+        length: (tag >> 2) + 1,
+        offset: byteAt(input, at) | (byteAt(input, at + 1) << 8),
+        next: at + 2,
+      };
     default:
       if (at + 4 > input.length) throw outside();
       return { length: (tag >> 2) + 1, offset: input.readUInt32LE(at), next: at + 4 };

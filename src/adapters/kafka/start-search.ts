@@ -20,6 +20,8 @@ export interface StartSearch<P extends TopicPartition> {
   /** Which of them are still wanted, when it has to be tried again. */
   stillWanted(partitions: readonly P[]): readonly P[];
   onError(error: unknown): void;
+  /** The log does not have the offset that reading should have gone on from. */
+  onOutOfRange(error: RangeError): void;
   logger: Logger;
 }
 
@@ -32,7 +34,9 @@ export interface Start<P extends TopicPartition> {
  * Finds where partitions start, from what is committed and what the log still has; tries until it is known or nobody wants it.
  * Left to the client this would be a silent jump where the two do not fit together.
  */
-export async function findStarts<P extends TopicPartition>(search: StartSearch<P>): Promise<readonly Start<P>[]> {
+export async function findStarts<P extends TopicPartition>(
+  search: StartSearch<P>,
+): Promise<readonly Start<P>[]> {
   for (let attempt = 0; ; attempt++) {
     const partitions = search.stillWanted(search.partitions);
     if (partitions.length === 0) return [];
@@ -67,6 +71,11 @@ async function findStartsOfTopic<P extends TopicPartition>(
       logger.warn(
         { topic, partition: partition.partition, wanted, low, high, start: start.offset },
         'the offset to start from is not in the log: records were deleted before they were read, or the topic is a new one',
+      );
+      search.onOutOfRange(
+        new RangeError(
+          `offset ${wanted} of ${topic}/${partition.partition} is not in the log (${low} to ${high}); reading goes on at ${start.offset}`,
+        ),
       );
     }
     return { partition, start };

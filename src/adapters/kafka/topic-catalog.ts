@@ -41,7 +41,8 @@ export class TopicCatalog {
       try {
         await this.refresh(topic);
       } catch (error) {
-        if (entry === undefined) throw new MillraceError('BUS_UNAVAILABLE', 'No broker answered', { cause: error });
+        if (entry === undefined)
+          throw new MillraceError('BUS_UNAVAILABLE', 'No broker answered', { cause: error });
       }
     }
     return this.#entries.get(topic)?.leaders.length ?? raise(unknownTopic(topic));
@@ -80,7 +81,11 @@ export class TopicCatalog {
     return reading;
   }
 
-  async #poll<T>(topic: string, isWanted: () => boolean, look: (leaders: Leaders | undefined) => T | 'absent' | 'later'): Promise<T> {
+  async #poll<T>(
+    topic: string,
+    isWanted: () => boolean,
+    look: (leaders: Leaders | undefined) => T | 'absent' | 'later',
+  ): Promise<T> {
     const giveUpAt = performance.now() + APPEAR_TIMEOUT_MS;
     for (let attempt = 0; isWanted(); attempt++) {
       const found = await this.refresh(topic).then(

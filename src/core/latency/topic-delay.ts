@@ -7,6 +7,9 @@
  * - a skew of any size, or a jump of the local wall clock, charges nothing (the monotonic clock never jumps);
  * - a jump back of the broker's clock shows as a record stamped before its predecessor on the same partition, and a jump ahead
  *   as a new minimum: either way the constant is learned anew and nobody is charged an hour;
+ * - a jump back that is shorter than the pause between two records does not show like that. But then record after record comes alone and
+ *   exceeds the constant by the same: no backlog does that, since it comes in a heap once it can be read. Some such records in a row are
+ *   believed;
  * - a backlog is charged in full, as long as the minimum was seen before it built up; of one that was there at the start, each record
  *   is charged what it waited longer than the newest that came with it.
  */
@@ -14,13 +17,22 @@
 /** The constant may drift: clocks are slewed by up to 500 ppm; this lets the minimum follow and forgets 12 ms a minute at most. */
 const DRIFT_PER_MS = 200e-6;
 /** Records of one partition are stamped in order; a smaller step back is the broker's own rounding. */
-const STEP_BACK_MS = 50;
+const STEP_BACK_MS = 10;
+/** A record comes alone when the one before it was seen so much earlier. */
+const ALONE_MS = 20;
+/** Records that come alone and exceed the constant by the same (within this, or a tenth) … */
+const SAME_EXCESS_MS = 10;
+/** … are believed when they are so many in a row. */
+const BELIEVED_RECORDS = 4;
 
 interface PartitionDelay {
   /** The running minimum of (monotonic now − append time). */
   offsetMs: number;
   seenAtMs: number;
   lastAppendMs: number;
+  /** Records in a row that came alone and exceeded the constant by the same, and the least excess of them. */
+  alone: number;
+  aloneMs: number;
 }
 
 export interface TopicDelay {
@@ -55,17 +67,13 @@ export function createTopicDelay(): TopicDelay {
     starts({ topic, partition, timestampMs }, newestAppendMs, nowMs) {
       const partitions = partitionsOf(topic);
       if (partitions[partition] !== undefined || newestAppendMs < timestampMs) return;
-      partitions[partition] = {
-        offsetMs: nowMs - newestAppendMs,
-        seenAtMs: nowMs,
-        lastAppendMs: timestampMs,
-      };
+      partitions[partition] = learned(nowMs - newestAppendMs, timestampMs, nowMs);
     },
     inTopicMs(topic, partition, appendMs, nowMs) {
       const partitions = partitionsOf(topic);
       const known = partitions[partition];
       if (known === undefined) {
-        partitions[partition] = { offsetMs: nowMs - appendMs, seenAtMs: nowMs, lastAppendMs: appendMs };
+        partitions[partition] = learned(nowMs - appendMs, appendMs, nowMs);
         return 0;
       }
       return charge(known, appendMs, nowMs);
@@ -73,15 +81,32 @@ export function createTopicDelay(): TopicDelay {
   };
 }
 
+function learned(offsetMs: number, lastAppendMs: number, seenAtMs: number): PartitionDelay {
+  return { offsetMs, lastAppendMs, seenAtMs, alone: 0, aloneMs: 0 };
+}
+
 function charge(known: PartitionDelay, appendMs: number, nowMs: number): number {
   const differenceMs = nowMs - appendMs;
-  if (appendMs < known.lastAppendMs - STEP_BACK_MS) {
-    known.offsetMs = differenceMs;
-  } else {
-    const drifted = known.offsetMs + (nowMs - known.seenAtMs) * DRIFT_PER_MS;
-    known.offsetMs = differenceMs < drifted ? differenceMs : drifted;
-  }
+  const pauseMs = nowMs - known.seenAtMs;
+  if (appendMs < known.lastAppendMs - STEP_BACK_MS) known.offsetMs = differenceMs;
+  else known.offsetMs = Math.min(differenceMs, known.offsetMs + pauseMs * DRIFT_PER_MS);
   known.seenAtMs = nowMs;
   known.lastAppendMs = appendMs;
+  countAlone(known, differenceMs - known.offsetMs, pauseMs);
+  if (known.alone >= BELIEVED_RECORDS) {
+    known.offsetMs += known.aloneMs;
+    known.alone = 0;
+  }
   return differenceMs - known.offsetMs;
+}
+
+function countAlone(known: PartitionDelay, excessMs: number, pauseMs: number): void {
+  if (pauseMs < ALONE_MS || excessMs <= SAME_EXCESS_MS) {
+    known.alone = 0;
+    return;
+  }
+  const toleranceMs = Math.max(SAME_EXCESS_MS, excessMs / 10);
+  const isSame = known.alone > 0 && Math.abs(excessMs - known.aloneMs) <= toleranceMs;
+  known.alone = isSame ? known.alone + 1 : 1;
+  known.aloneMs = isSame ? Math.min(known.aloneMs, excessMs) : excessMs;
 }

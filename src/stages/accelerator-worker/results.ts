@@ -124,8 +124,15 @@ function shared(computed: Computed) {
   };
 }
 
+/** Up to so many values V8 keeps within the object: asking for their buffer then makes one, which costs more than writing them anew. */
+const INLINE_VALUES_MAX = 16;
+
 function bytesOf(values: Float32Array): Buffer {
-  return Buffer.from(values.buffer, values.byteOffset, values.byteLength);
+  if (values.length > INLINE_VALUES_MAX)
+    return Buffer.from(values.buffer, values.byteOffset, values.byteLength);
+  const bytes = Buffer.allocUnsafe(values.byteLength);
+  for (let i = 0; i < values.length; i += 1) bytes.writeFloatLE(values[i] ?? 0, i * 4);
+  return bytes;
 }
 
 /** The ids of the first n candidates: INT64 by size, BYTES by walking the lengths. */

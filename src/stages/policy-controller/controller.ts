@@ -20,7 +20,7 @@ import type { Telemetry } from '../../ports/telemetry.ts';
 export interface ControllerConfig {
   /** Name of this controller, the actor of its own events. */
   controller: string;
-  /** Unsigned commands are refused unless the config says otherwise. */
+  /** Commands are accepted without a verified signature. Signatures cannot be verified yet, so without this every command is refused. */
   acceptUnsigned: boolean;
 }
 
@@ -207,8 +207,13 @@ export class Controller {
       reason,
     });
     if (commandId === '') return refused('the command has no commandId, by which one sent twice acts once');
-    if (command.signature === null && !this.#config.acceptUnsigned) {
-      return refused('the command is not signed, and this controller accepts signed commands only');
+    // A signature that nobody checked is worth no more than none.
+    if (!this.#config.acceptUnsigned) {
+      return refused(
+        command.signature === null
+          ? 'the command is not signed, and this controller is not configured to accept unsigned commands'
+          : 'this version of the controller cannot verify signatures yet, and is not configured to accept commands without; see controller.acceptUnsigned',
+      );
     }
     switch (command.type) {
       case 'PUBLISH_POLICY':
@@ -284,12 +289,12 @@ export class Controller {
     if (bytes !== undefined) await store.putDocument(live.digest, bytes);
     const pointer: PolicyPointer = { epoch, term: this.#state.term, stable: live };
     const written = await store.writePointer(scope, pointer);
-    if (written.status === 'stale' && written.current.stable.digest !== live.digest) {
-      telemetry.logger.error(
-        { scope, epoch, term: this.#state.term, stored: written.current },
-        'the store holds a newer pointer: another controller leads',
-      );
-    }
+    if (written.status === 'applied' || written.current.stable.digest === live.digest) return;
+    const what = { scope, epoch, term: this.#state.term, stored: written.current };
+    if (written.current.term > this.#state.term)
+      telemetry.logger.error(what, 'the store holds a newer pointer: another controller leads');
+    // Usually the last decision of the leader before, which did not get to commit the command: it is decided again right after.
+    else telemetry.logger.warn(what, 'the store is ahead of the log');
   }
 
   async #record(event: ControllerEvent, cause: Cause | undefined): Promise<void> {

@@ -14,11 +14,17 @@ export function createAssigner(cluster: Cluster, options: SessionOptions, claims
     name: protocolName(membership),
     version: VERSION,
     protocol({ topics }) {
-      const metadata = kafkajs.AssignerProtocol.MemberMetadata.encode({ version: VERSION, topics, userData: encodeClaims(claims()) });
+      const metadata = kafkajs.AssignerProtocol.MemberMetadata.encode({
+        version: VERSION,
+        topics,
+        userData: encodeClaims(claims()),
+      });
       return { name: protocolName(membership), metadata };
     },
     async assign({ members }) {
-      const assignment = assignPartitions(membership, members.map(readMember), (topic) => partitionCount(cluster, topic));
+      const assignment = assignPartitions(membership, members.map(readMember), (topic) =>
+        partitionCount(cluster, topic),
+      );
       return members.map(({ memberId }) => ({
         memberId,
         memberAssignment: kafkajs.AssignerProtocol.MemberAssignment.encode({
@@ -33,7 +39,11 @@ export function createAssigner(cluster: Cluster, options: SessionOptions, claims
 
 function readMember({ memberId, memberMetadata }: { memberId: string; memberMetadata: Buffer }): Member {
   const metadata = kafkajs.AssignerProtocol.MemberMetadata.decode(memberMetadata);
-  return { id: memberId, topics: metadata?.topics ?? [], ...decodeClaims(metadata?.userData ?? Buffer.alloc(0)) };
+  return {
+    id: memberId,
+    topics: metadata?.topics ?? [],
+    ...decodeClaims(metadata?.userData ?? Buffer.alloc(0)),
+  };
 }
 
 function partitionCount(cluster: Cluster, topic: string): number {
@@ -41,5 +51,7 @@ function partitionCount(cluster: Cluster, topic: string): number {
 }
 
 function byTopicName(partitions: readonly TopicPartition[]): Record<string, number[]> {
-  return Object.fromEntries([...byTopic(partitions)].map(([topic, list]) => [topic, list.map(({ partition }) => partition)]));
+  return Object.fromEntries(
+    [...byTopic(partitions)].map(([topic, list]) => [topic, list.map(({ partition }) => partition)]),
+  );
 }

@@ -1,10 +1,23 @@
-import kafkajs, { type Admin, type Kafka, type KafkaConfig, type RetryOptions, type SASLOptions } from 'kafkajs';
+import kafkajs, {
+  type Admin,
+  type Kafka,
+  type KafkaConfig,
+  type RetryOptions,
+  type SASLOptions,
+} from 'kafkajs';
 import { MillraceError } from '../../../core/errors.ts';
 import type { TopicSpec, Watermarks } from '../../../ports/message-bus.ts';
 import type { Logger } from '../../../ports/telemetry.ts';
-import type { KafkaClient, PartitionBatch, SendOutcome, Session, SessionListener, SessionOptions } from '../client.ts';
-import { registerCodecs } from './compression.ts';
+import type {
+  KafkaClient,
+  PartitionBatch,
+  SendOutcome,
+  Session,
+  SessionListener,
+  SessionOptions,
+} from '../client.ts';
 import type { ClientOptions, SaslOptions } from '../options.ts';
+import { registerCodecs } from './compression.ts';
 import { logCreator } from './logging.ts';
 import { adoptClient, applyPatches } from './patches.ts';
 import { KafkaJsSender } from './sender.ts';
@@ -37,7 +50,9 @@ export class KafkaJsClient implements KafkaClient {
   }
 
   async leaders(topics: readonly string[]): Promise<ReadonlyMap<string, readonly number[]>> {
-    const { topics: described } = await this.#withAdmin((admin) => admin.fetchTopicMetadata({ topics: [...topics] }));
+    const { topics: described } = await this.#withAdmin((admin) =>
+      admin.fetchTopicMetadata({ topics: [...topics] }),
+    );
     const leaders = new Map<string, number[]>();
     for (const { name, partitions } of described) {
       if (partitions.length === 0) continue;
@@ -66,13 +81,17 @@ export class KafkaJsClient implements KafkaClient {
   async createTopic({ name, partitions, replication, config }: TopicSpec): Promise<boolean> {
     const configEntries = Object.entries(config).map(([key, value]) => ({ name: key, value }));
     const topic = { topic: name, numPartitions: partitions, replicationFactor: replication, configEntries };
-    const isNew = await this.#withAdmin((admin) => admin.createTopics({ topics: [topic], waitForLeaders: false }));
+    const isNew = await this.#withAdmin((admin) =>
+      admin.createTopics({ topics: [topic], waitForLeaders: false }),
+    );
     await this.#awaitLeaders(name, partitions);
     return isNew;
   }
 
   async growTopic(topic: string, partitions: number): Promise<void> {
-    await this.#withAdmin((admin) => admin.createPartitions({ topicPartitions: [{ topic, count: partitions }] }));
+    await this.#withAdmin((admin) =>
+      admin.createPartitions({ topicPartitions: [{ topic, count: partitions }] }),
+    );
     await this.#awaitLeaders(topic, partitions);
   }
 
@@ -96,7 +115,11 @@ export class KafkaJsClient implements KafkaClient {
   async committed(group: string, topic: string): Promise<ReadonlyMap<number, number>> {
     const topics = await this.#withAdmin((admin) => admin.fetchOffsets({ groupId: group, topics: [topic] }));
     const partitions = topics.flatMap(({ partitions }) => partitions);
-    return new Map(partitions.sort((a, b) => a.partition - b.partition).map(({ partition, offset }) => [partition, Number(offset)]));
+    return new Map(
+      partitions
+        .sort((a, b) => a.partition - b.partition)
+        .map(({ partition, offset }) => [partition, Number(offset)]),
+    );
   }
 
   async close(): Promise<void> {
@@ -107,7 +130,7 @@ export class KafkaJsClient implements KafkaClient {
       (each) => each.disconnect(),
       () => undefined,
     );
-    await Promise.all([this.#sender.reset(), closeAdmin]);
+    await Promise.all([this.#sender.close(), closeAdmin]);
   }
 
   #newKafka(retry: RetryOptions = RETRY): Kafka {

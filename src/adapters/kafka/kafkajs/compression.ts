@@ -8,7 +8,10 @@ export function registerCodecs(): void {
   register(kafkajs.CompressionTypes.Snappy, snappy);
 }
 
-function register(type: CompressionTypes.ZSTD | CompressionTypes.LZ4 | CompressionTypes.Snappy, codec: Codec): void {
+function register(
+  type: CompressionTypes.ZSTD | CompressionTypes.LZ4 | CompressionTypes.Snappy,
+  codec: Codec,
+): void {
   try {
     kafkajs.CompressionCodecs[type]();
   } catch {

@@ -97,14 +97,21 @@ export const errorFromCode = (code: number): KafkaJsError =>
 
 export const rebalanceError = (message: string): KafkaJsError => {
   const { KafkaJSProtocolError } = load<{
-    KafkaJSProtocolError: new (error: { message: string; type: string; code: number; retriable: boolean }) => KafkaJsError;
+    KafkaJSProtocolError: new (error: {
+      message: string;
+      type: string;
+      code: number;
+      retriable: boolean;
+    }) => KafkaJsError;
   }>('errors');
   return new KafkaJSProtocolError({ message, type: 'REBALANCE_IN_PROGRESS', code: 27, retriable: false });
 };
 
 /** kafkajs's codec of a compression type, as registered. */
 export const compressWith: Compress = (compression, records) =>
-  load<{ lookupCodec(type: number): { compress(records: { buffer: Buffer }): Promise<Buffer> } }>('protocol/message/compression')
+  load<{ lookupCodec(type: number): { compress(records: { buffer: Buffer }): Promise<Buffer> } }>(
+    'protocol/message/compression',
+  )
     .lookupCodec(compression)
     .compress(records);
 

@@ -3,8 +3,8 @@ import { MillraceError } from '../../../core/errors.ts';
 import {
   brokerClass,
   brokerPoolClass,
-  compressWith,
   type ConsumerGroup,
+  compressWith,
   consumerGroupClass,
   encoderClass,
   installedVersion,
@@ -133,7 +133,8 @@ function keepResponses(): void {
       try {
         return await parse(response);
       } catch (error) {
-        if (error instanceof Error && typeof response === 'object' && response !== null) responses.set(error, response);
+        if (error instanceof Error && typeof response === 'object' && response !== null)
+          responses.set(error, response);
         throw error;
       }
     };
@@ -163,7 +164,8 @@ function keepLastBroker(): void {
   const { prototype } = brokerPoolClass();
   const { removeBroker } = prototype;
   prototype.removeBroker = function remove(broker) {
-    if (ownLoggers.has(this.rootLogger) && Object.keys(this.brokers).length === 1) this.metadataExpireAt = null;
+    if (ownLoggers.has(this.rootLogger) && Object.keys(this.brokers).length === 1)
+      this.metadataExpireAt = null;
     else removeBroker.call(this, broker);
   };
 }

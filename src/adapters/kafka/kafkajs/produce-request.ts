@@ -77,10 +77,14 @@ export function produceRequest(options: ProduceOptions, apiVersion: number, comp
 
 export async function encodeProduce(options: ProduceOptions, compress: Compress): Promise<Encoded> {
   const compression = (options.compression ?? 0) & COMPRESSION_MASK;
-  const topics = options.topicData.map(({ topic, partitions }) => ({ topic: Buffer.from(topic), batches: partitions.map(plan) }));
+  const topics = options.topicData.map(({ topic, partitions }) => ({
+    topic: Buffer.from(topic),
+    batches: partitions.map(plan),
+  }));
   if (compression !== 0) {
     for (const { batches } of topics) {
-      for (const batch of batches) batch.compressed = await compress(compression, { buffer: recordsOf(batch) });
+      for (const batch of batches)
+        batch.compressed = await compress(compression, { buffer: recordsOf(batch) });
     }
   }
   const transactionalId = options.transactionalId == null ? null : Buffer.from(options.transactionalId);
@@ -108,7 +112,9 @@ export async function encodeProduce(options: ProduceOptions, compress: Compress)
 
 function plan(partition: PartitionData): BatchPlan {
   const now = Date.now();
-  const timestamps = partition.messages.flatMap(({ timestamp }) => (timestamp == null ? [] : [Number(timestamp)]));
+  const timestamps = partition.messages.flatMap(({ timestamp }) =>
+    timestamp == null ? [] : [Number(timestamp)],
+  );
   const firstTimestamp = timestamps.length === 0 ? now : Math.min(...timestamps);
   const maxTimestamp = timestamps.length === 0 ? now : Math.max(...timestamps);
   const bodyBytes: number[] = [];
@@ -135,7 +141,13 @@ function recordsOf(batch: BatchPlan): Buffer {
   return records;
 }
 
-function writeBatch(out: Buffer, start: number, batch: BatchPlan, options: ProduceOptions, compression: number): number {
+function writeBatch(
+  out: Buffer,
+  start: number,
+  batch: BatchPlan,
+  options: ProduceOptions,
+  compression: number,
+): number {
   const { partition, firstTimestamp, maxTimestamp, compressed } = batch;
   const count = partition.messages.length;
   let at = out.writeBigInt64BE(0n, start);
@@ -156,7 +168,11 @@ function writeBatch(out: Buffer, start: number, batch: BatchPlan, options: Produ
   return at;
 }
 
-function writeRecords(out: Buffer, at: number, { partition, bodyBytes, now, firstTimestamp }: BatchPlan): number {
+function writeRecords(
+  out: Buffer,
+  at: number,
+  { partition, bodyBytes, now, firstTimestamp }: BatchPlan,
+): number {
   for (const [index, message] of partition.messages.entries()) {
     at = writeVarint(out, at, (bodyBytes[index] ?? 0) * 2);
     out[at++] = 0;

@@ -2,13 +2,15 @@ import type { Kafka, Message, Producer, RecordMetadata } from 'kafkajs';
 import type { PartitionBatch, SendOutcome } from '../client.ts';
 import { STORED } from '../client.ts';
 import { PartitionTable } from '../partition-table.ts';
+import { isOutOfStep, sendOutcomeOf } from '../send-outcome.ts';
 import { errorFromCode, type ProduceResponse } from './internals.ts';
 import { responseOf } from './patches.ts';
 
 const METADATA_AGE_MAX_MS = 5_000;
-const NOT_ROUTED: SendOutcome = { status: 'delayed', error: new Error('kafkajs does not know the partition yet') };
-const TOO_LARGE = new Set(['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE']);
-const INVALID = new Set(['INVALID_RECORD', 'INVALID_TIMESTAMP', 'UNSUPPORTED_FOR_MESSAGE_FORMAT']);
+const NOT_ROUTED: SendOutcome = {
+  status: 'delayed',
+  error: new Error('kafkajs does not know the partition yet'),
+};
 
 /** One kafkajs producer that attempts once and tells what each partition was answered. */
 export class KafkaJsSender {
@@ -26,22 +28,49 @@ export class KafkaJsSender {
   async send(batches: readonly PartitionBatch[]): Promise<readonly SendOutcome[]> {
     const producer = await this.#connected();
     try {
-      const stored = await producer.sendBatch({ acks: -1, timeout: this.#requestTimeoutMs, topicMessages: toTopicMessages(batches) });
+      const stored = await producer.sendBatch({
+        acks: -1,
+        timeout: this.#requestTimeoutMs,
+        topicMessages: toTopicMessages(batches),
+      });
       return outcomesOf(batches, codesOf(stored));
     } catch (error) {
       const response = responseOf<ProduceResponse>(error);
       if (response === undefined) throw error;
-      const answers = response.topics.flatMap(({ topicName, partitions }) => partitions.map((each) => ({ topicName, ...each })));
+      const answers = response.topics.flatMap(({ topicName, partitions }) =>
+        partitions.map((each) => ({ topicName, ...each })),
+      );
+      if (this.#idempotent) return await this.#repeatAll(batches, answers);
       return outcomesOf(batches, codesOf(answers));
     }
   }
 
+  /** Throws the connections away. An idempotent producer keeps them, for the sake of its identity. */
   async reset(): Promise<void> {
+    if (!this.#idempotent) await this.close();
+  }
+
+  async close(): Promise<void> {
     const producer = this.#producer;
     this.#producer = undefined;
     await producer?.then(
       (each) => each.disconnect(),
       () => undefined,
+    );
+  }
+
+  /**
+   * After an error kafkajs takes back the sequence numbers of the whole request, also of partitions that stored it. These are sent again as they were,
+   * and the broker drops them: other records under the same numbers would be dropped in their place.
+   */
+  async #repeatAll(
+    batches: readonly PartitionBatch[],
+    answers: readonly RecordMetadata[],
+  ): Promise<readonly SendOutcome[]> {
+    if (answers.some(({ errorCode }) => isOutOfStep(errorFromCode(errorCode).type ?? ''))) await this.close();
+    const error = new Error('another partition of the request was refused');
+    return outcomesOf(batches, codesOf(answers)).map((outcome) =>
+      outcome === STORED ? { status: 'delayed', error } : outcome,
     );
   }
 
@@ -56,11 +85,15 @@ export class KafkaJsSender {
   async #connect(): Promise<Producer> {
     const producer = this.#kafka.producer({
       // Every record names its partition: a partitioner that chose again on a retry would skip brokers that already acknowledged.
-      createPartitioner: () => ({ message }) => message.partition ?? 0,
+      createPartitioner:
+        () =>
+        ({ message }) =>
+          message.partition ?? 0,
       metadataMaxAge: METADATA_AGE_MAX_MS,
       allowAutoTopicCreation: false,
       idempotent: this.#idempotent,
-      retry: { retries: 0 },
+      // kafkajs makes no idempotent producer that never retries; its own retry repeats the batch as it was.
+      retry: { retries: this.#idempotent ? 1 : 0 },
     });
     await producer.connect();
     return producer;
@@ -89,13 +122,8 @@ function outcomesOf(batches: readonly PartitionBatch[], codes: PartitionTable<nu
   return batches.map(({ topic, partition }) => {
     const code = codes.get(topic, partition);
     if (code === undefined) return NOT_ROUTED;
-    return code === 0 ? STORED : outcomeOf(code);
+    if (code === 0) return STORED;
+    const error = errorFromCode(code);
+    return sendOutcomeOf(error.type ?? '', error);
   });
-}
-
-function outcomeOf(code: number): SendOutcome {
-  const error = errorFromCode(code);
-  if (TOO_LARGE.has(error.type ?? '')) return { status: 'too-large', error };
-  if (INVALID.has(error.type ?? '')) return { status: 'invalid', error };
-  return { status: 'delayed', error };
 }

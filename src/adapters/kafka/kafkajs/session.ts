@@ -12,7 +12,7 @@ const PARTITION_BYTES_MAX = 2 ** 20;
 const METADATA_AGE_MAX_MS = 5_000;
 const HEARTBEAT_MOST_MS = 1_000;
 /** In a row, while fetching; then the session is over and a new one is opened. */
-const RETRY = { initialRetryTime: 100, multiplier: 2, factor: 0.2, maxRetryTime: 1_000, retries: 8 };
+const RETRY = { initialRetryTime: 100, multiplier: 2, factor: 0.2, maxRetryTime: 500, retries: 16 };
 
 /** A kafkajs consumer as a session: eager and group-only as it is, steered through its assigner and the patched group. */
 export class KafkaJsSession implements Session {
@@ -111,7 +111,9 @@ export class KafkaJsSession implements Session {
   }
 
   sinceContactMs(): number {
-    const answeredAt = this.#fetchesNothing() ? Math.max(this.#answeredFetchAt, this.#answeredHeartbeatAt) : this.#answeredFetchAt;
+    const answeredAt = this.#fetchesNothing()
+      ? Math.max(this.#answeredFetchAt, this.#answeredHeartbeatAt)
+      : this.#answeredFetchAt;
     return performance.now() - answeredAt;
   }
 
@@ -129,18 +131,27 @@ export class KafkaJsSession implements Session {
       else if (apiName === 'Heartbeat') this.#answeredHeartbeatAt = performance.now();
     });
     this.#consumer.on(events.END_BATCH_PROCESS, ({ payload }) => {
-      if (payload.batchSize === 0) this.#onNothingForUs(payload, Number(payload.firstOffset), Number(payload.lastOffset));
+      if (payload.batchSize === 0)
+        this.#onNothingForUs(payload, Number(payload.firstOffset), Number(payload.lastOffset));
     });
   }
 
   /** Called by kafkajs after the group agreed and before the next fetch, and so must everything be that this leads to. */
-  #onJoined({ memberId, memberAssignment }: { memberId: string; memberAssignment: Record<string, number[]> }): void {
+  #onJoined({
+    memberId,
+    memberAssignment,
+  }: {
+    memberId: string;
+    memberAssignment: Record<string, number[]>;
+  }): void {
     const group = this.#group;
     if (group === undefined || this.#isOver) return;
     this.#joined = true;
     this.#offsets = group.offsetManager;
     this.#answeredFetchAt = performance.now();
-    const partitions = Object.entries(memberAssignment).flatMap(([topic, list]) => list.map((partition) => ({ topic, partition })));
+    const partitions = Object.entries(memberAssignment).flatMap(([topic, list]) =>
+      list.map((partition) => ({ topic, partition })),
+    );
     this.#listener.onJoined(this, { memberId, generation: group.generationId, partitions });
   }
 
@@ -195,7 +206,12 @@ export class KafkaJsSession implements Session {
 
 const NO_HEADERS: Headers = Object.freeze({});
 
-function toRecord(topic: string, partition: number, message: KafkaMessage, assignment: number): InboundRecord {
+function toRecord(
+  topic: string,
+  partition: number,
+  message: KafkaMessage,
+  assignment: number,
+): InboundRecord {
   return {
     topic,
     partition,

@@ -1,7 +1,14 @@
-import { Admin, findErrorBy, type listOffsetsV9, ListOffsetTimestamps } from '@platformatic/kafka';
+import { Admin, findErrorBy, ListOffsetTimestamps, type listOffsetsV9 } from '@platformatic/kafka';
 import type { TopicSpec, Watermarks } from '../../../ports/message-bus.ts';
 import type { Logger } from '../../../ports/telemetry.ts';
-import type { KafkaClient, PartitionBatch, SendOutcome, Session, SessionListener, SessionOptions } from '../client.ts';
+import type {
+  KafkaClient,
+  PartitionBatch,
+  SendOutcome,
+  Session,
+  SessionListener,
+  SessionOptions,
+} from '../client.ts';
 import type { ClientOptions } from '../options.ts';
 import { PartitionTable } from '../partition-table.ts';
 import { Cluster, toBaseOptions } from './cluster.ts';
@@ -27,7 +34,7 @@ export class PlatformaticClient implements KafkaClient {
     this.#options = options;
     this.#logger = logger.child({ component: 'platformatic-kafka' });
     this.#cluster = new Cluster(options);
-    this.#sender = new PlatformaticSender(this.#cluster, options.requestTimeoutMs);
+    this.#sender = new PlatformaticSender(this.#cluster, options);
     this.#admin = new Admin({
       ...toBaseOptions(options, options.requestTimeoutMs),
       retries: ADMIN_RETRIES,
@@ -53,7 +60,8 @@ export class PlatformaticClient implements KafkaClient {
 
   async openSession(options: SessionOptions, listener: SessionListener): Promise<Session> {
     const context = { client: this.#options, session: options, listener, logger: this.#logger };
-    const session = options.membership.kind === 'reader' ? new ReaderSession(context) : new GroupSession(context);
+    const session =
+      options.membership.kind === 'reader' ? new ReaderSession(context) : new GroupSession(context);
     await session.open();
     return session;
   }
@@ -62,7 +70,10 @@ export class PlatformaticClient implements KafkaClient {
     const configs = Object.entries(config).map(([key, value]) => ({ name: key, value }));
     let isNew = true;
     try {
-      await this.#admin.createTopics({ topics: [{ topic: name, partitions, replicas: replication }], configs });
+      await this.#admin.createTopics({
+        topics: [{ topic: name, partitions, replicas: replication }],
+        configs,
+      });
     } catch (error) {
       if (!has(error, 'TOPIC_ALREADY_EXISTS')) throw error;
       isNew = false;
@@ -105,9 +116,12 @@ export class PlatformaticClient implements KafkaClient {
     const committed = new Map(Array.from({ length: count }, (_, partition) => [partition, -1]));
     if (count === 0) return committed;
     const partitionIndexes = [...committed.keys()];
-    const groups = await this.#admin.listConsumerGroupOffsets({ groups: [{ groupId: group, topics: [{ name: topic, partitionIndexes }] }] });
+    const groups = await this.#admin.listConsumerGroupOffsets({
+      groups: [{ groupId: group, topics: [{ name: topic, partitionIndexes }] }],
+    });
     for (const { partitions } of groups.flatMap(({ topics }) => topics)) {
-      for (const { partitionIndex, committedOffset } of partitions) committed.set(partitionIndex, Number(committedOffset));
+      for (const { partitionIndex, committedOffset } of partitions)
+        committed.set(partitionIndex, Number(committedOffset));
     }
     return committed;
   }
@@ -116,12 +130,20 @@ export class PlatformaticClient implements KafkaClient {
     await Promise.allSettled([this.#cluster.close(), this.#admin.close()]);
   }
 
-  async #listOffsets(topic: string, leaders: readonly number[], timestamp: bigint): Promise<PartitionTable<number>> {
+  async #listOffsets(
+    topic: string,
+    leaders: readonly number[],
+    timestamp: bigint,
+  ): Promise<PartitionTable<number>> {
     const offsets = new PartitionTable<number>();
     const byLeader = Map.groupBy(leaders.keys(), (partition) => leaders[partition] ?? -1);
     await Promise.all(
       [...byLeader].map(async ([leader, own]) => {
-        const partitions = own.map((partitionIndex) => ({ partitionIndex, currentLeaderEpoch: -1, timestamp }));
+        const partitions = own.map((partitionIndex) => ({
+          partitionIndex,
+          currentLeaderEpoch: -1,
+          timestamp,
+        }));
         const { topics } = await this.#cluster.request<listOffsetsV9.ListOffsetsResponse>(
           leader,
           'ListOffsets',
@@ -130,7 +152,8 @@ export class PlatformaticClient implements KafkaClient {
           [{ name: topic, partitions }],
         );
         for (const each of topics) {
-          for (const { partitionIndex, offset } of each.partitions) offsets.set(each.name, partitionIndex, Number(offset));
+          for (const { partitionIndex, offset } of each.partitions)
+            offsets.set(each.name, partitionIndex, Number(offset));
         }
       }),
     );

@@ -65,7 +65,11 @@ export class Cluster {
 
   /** The node that coordinates a group. */
   async findCoordinator(group: string): Promise<number> {
-    const { coordinators } = await this.#requestAny<findCoordinatorV6.FindCoordinatorResponse>('FindCoordinator', GROUP_KEY_TYPE, [group]);
+    const { coordinators } = await this.requestAny<findCoordinatorV6.FindCoordinatorResponse>(
+      'FindCoordinator',
+      GROUP_KEY_TYPE,
+      [group],
+    );
     const [coordinator] = coordinators;
     if (coordinator === undefined) throw new Error(`no broker coordinates ${group}`);
     const { nodeId, host, port } = coordinator;
@@ -88,7 +92,7 @@ export class Cluster {
   /** Topics that are unknown or without a leader make an error of the answer, which is in it. */
   async #metadata(topics: string[]): Promise<MetadataResponse> {
     try {
-      return await this.#requestAny<MetadataResponse>('Metadata', topics, false, false);
+      return await this.requestAny<MetadataResponse>('Metadata', topics, false, false);
     } catch (error) {
       const response = responseOf<MetadataResponse>(error);
       if (response === undefined) throw error;
@@ -96,9 +100,12 @@ export class Cluster {
     }
   }
 
-  async #requestAny<Response>(api: string, ...args: unknown[]): Promise<Response> {
+  /** One request to whichever broker answers. */
+  async requestAny<Response>(api: string, ...args: unknown[]): Promise<Response> {
     const connection = await new Promise<Connection>((resolve, reject) => {
-      this.#base[kGetBootstrapConnection]((error, found) => (error === null && found !== undefined ? resolve(found) : reject(error)));
+      this.#base[kGetBootstrapConnection]((error, found) =>
+        error === null && found !== undefined ? resolve(found) : reject(error),
+      );
     });
     return this.#call<Response>(connection, api, args);
   }
@@ -132,7 +139,10 @@ export function protocolErrorOf(error: unknown): string | undefined {
   return first?.apiId;
 }
 
-export function toBaseOptions({ clientId, brokers, tls, sasl }: ClientOptions, answerTimeoutMs: number): BaseOptions {
+export function toBaseOptions(
+  { clientId, brokers, tls, sasl }: ClientOptions,
+  answerTimeoutMs: number,
+): BaseOptions {
   const options: BaseOptions = {
     clientId,
     bootstrapBrokers: [...brokers],

@@ -87,7 +87,12 @@ function toHeaders(pairs: readonly (readonly [Buffer | null, Buffer | null])[]):
   for (const [name, value] of pairs) {
     if (name !== null && value !== null) {
       // Where a header stands several times, the last one counts. `__proto__` is a name like any other.
-      Object.defineProperty(headers, name.toString(), { value, enumerable: true, configurable: true, writable: true });
+      Object.defineProperty(headers, name.toString(), {
+        value,
+        enumerable: true,
+        configurable: true,
+        writable: true,
+      });
     }
   }
   return headers;

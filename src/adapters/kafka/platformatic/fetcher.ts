@@ -95,7 +95,9 @@ export class Fetcher {
   }
 
   #placesOf(node: number): (Place & { position: number })[] {
-    return this.#places.values().filter((place) => isActive(place) && this.#leaderOf(place) === node) as (Place & {
+    return this.#places
+      .values()
+      .filter((place) => isActive(place) && this.#leaderOf(place) === node) as (Place & {
       position: number;
     })[];
   }
@@ -125,7 +127,9 @@ export class Fetcher {
         this.#options.logger.debug({ error, broker: node, failures }, 'a fetch failed');
       }
       if (failures > 0 && !this.#isOver) {
-        await new Promise((resolve) => setTimeout(resolve, backoffMs(failures - 1, RETRY_FIRST_MS, RETRY_MOST_MS)));
+        await new Promise((resolve) =>
+          setTimeout(resolve, backoffMs(failures - 1, RETRY_FIRST_MS, RETRY_MOST_MS)),
+        );
         this.#describedAt = Number.NEGATIVE_INFINITY;
       }
     }
@@ -162,13 +166,17 @@ export class Fetcher {
       const topic = names.get(topicId) ?? topicId;
       for (const each of partitions) {
         const from = asked.get(topic, each.partitionIndex);
-        if (from !== undefined && !this.#take({ topic, partition: each.partitionIndex }, from, each)) isSound = false;
+        if (from !== undefined && !this.#take({ topic, partition: each.partitionIndex }, from, each))
+          isSound = false;
       }
     }
     return isSound;
   }
 
-  async #request(node: number, topics: readonly { topicId: string; partitions: readonly object[] }[]): Promise<FetchResponse> {
+  async #request(
+    node: number,
+    topics: readonly { topicId: string; partitions: readonly object[] }[],
+  ): Promise<FetchResponse> {
     const { id, epoch } = NO_SESSION;
     const args = [FETCH_WAIT_MS, 1, FETCH_BYTES_MAX, READ_COMMITTED, id, epoch, topics, [], ''];
     try {
@@ -191,13 +199,20 @@ export class Fetcher {
       return true;
     }
     if (fetched.errorCode !== 0) return false;
-    if (fetched.records === null || fetched.records === undefined || fetched.records.length === 0) return true;
+    if (fetched.records === null || fetched.records === undefined || fetched.records.length === 0)
+      return true;
     const assignment = listener.admit(at, from);
     if (assignment === undefined) {
       place.position = listener.positionOf(at);
       return true;
     }
-    const { records, position } = readFetched(at, from, fetched.records, fetched.abortedTransactions ?? [], assignment);
+    const { records, position } = readFetched(
+      at,
+      from,
+      fetched.records,
+      fetched.abortedTransactions ?? [],
+      assignment,
+    );
     place.position = position;
     listener.onFetched(at, records, position);
     return true;

@@ -23,7 +23,13 @@ const RETRY_MOST_MS = 500;
 const JOIN_PATIENCE_MS = 30_000;
 
 /** Answers that mean: what you know of the group is old, join again. */
-const REJOIN = new Set(['REBALANCE_IN_PROGRESS', 'ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID', 'MEMBER_ID_REQUIRED', 'FENCED_INSTANCE_ID']);
+const REJOIN = new Set([
+  'REBALANCE_IN_PROGRESS',
+  'ILLEGAL_GENERATION',
+  'UNKNOWN_MEMBER_ID',
+  'MEMBER_ID_REQUIRED',
+  'FENCED_INSTANCE_ID',
+]);
 /** Answers that no further attempt changes. */
 const HOPELESS = new Set([
   'INCONSISTENT_GROUP_PROTOCOL',
@@ -77,7 +83,10 @@ export class GroupMember {
           return;
         } catch (error) {
           if (HOPELESS.has(protocolErrorOf(error) ?? '') || performance.now() > giveUpAt) throw error;
-          if (!this.#learn(error)) await new Promise((resolve) => setTimeout(resolve, backoffMs(attempt, RETRY_FIRST_MS, RETRY_MOST_MS)));
+          if (!this.#learn(error))
+            await new Promise((resolve) =>
+              setTimeout(resolve, backoffMs(attempt, RETRY_FIRST_MS, RETRY_MOST_MS)),
+            );
         }
       }
     } finally {
@@ -104,7 +113,15 @@ export class GroupMember {
         committedMetadata: null,
       })),
     }));
-    await cluster.request(this.#coordinator, 'OffsetCommit', session.group, this.#generation, this.#memberId, null, topics);
+    await cluster.request(
+      this.#coordinator,
+      'OffsetCommit',
+      session.group,
+      this.#generation,
+      this.#memberId,
+      null,
+      topics,
+    );
   }
 
   async leave(): Promise<void> {
@@ -149,19 +166,33 @@ export class GroupMember {
     if (this.#isOver) return;
     this.#generation = answer.generationId;
     this.#answeredAt = performance.now();
-    onJoined({ memberId: this.#memberId, generation: this.#generation, partitions: readAssignment(synced.assignment) });
+    onJoined({
+      memberId: this.#memberId,
+      generation: this.#generation,
+      partitions: readAssignment(synced.assignment),
+    });
   }
 
   #subscription(): Buffer {
     const { session, claims } = this.#options;
-    return encodeConsumerProtocolSubscription({ version: 0, topics: [...session.topics], userData: encodeClaims(claims()) });
+    return encodeConsumerProtocolSubscription({
+      version: 0,
+      topics: [...session.topics],
+      userData: encodeClaims(claims()),
+    });
   }
 
-  async #decide({ members }: joinGroupV9.JoinGroupResponse): Promise<{ memberId: string; assignment: Buffer }[]> {
+  async #decide({
+    members,
+  }: joinGroupV9.JoinGroupResponse): Promise<{ memberId: string; assignment: Buffer }[]> {
     const { cluster, session } = this.#options;
     const known = members.map(readMember);
     const topics = await cluster.describe([...new Set(known.flatMap((member) => member.topics))]);
-    const assignment = assignPartitions(session.membership, known, (topic) => topics.get(topic)?.leaders.length ?? 0);
+    const assignment = assignPartitions(
+      session.membership,
+      known,
+      (topic) => topics.get(topic)?.leaders.length ?? 0,
+    );
     return known.map(({ id }) => ({ memberId: id, assignment: writeAssignment(assignment.get(id) ?? []) }));
   }
 
@@ -176,7 +207,14 @@ export class GroupMember {
     const { cluster, session, logger } = this.#options;
     try {
       if (this.#coordinator === undefined) this.#coordinator = await cluster.findCoordinator(session.group);
-      await cluster.request(this.#coordinator, 'Heartbeat', session.group, this.#generation, this.#memberId, null);
+      await cluster.request(
+        this.#coordinator,
+        'Heartbeat',
+        session.group,
+        this.#generation,
+        this.#memberId,
+        null,
+      );
       this.#answeredAt = performance.now();
     } catch (error) {
       if (this.#isOver || this.#isJoining) return;

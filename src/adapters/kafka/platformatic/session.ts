@@ -105,7 +105,8 @@ export class GroupSession implements Session {
   #rejoinIfGrown(cluster: Cluster): void {
     const { topics, membership } = this.#context.session;
     const counts = topics.map((topic) => cluster.topic(topic)?.leaders.length ?? 0).join();
-    if (this.#counts !== undefined && this.#counts !== counts && membership.kind === 'spread') this.#member.rejoin();
+    if (this.#counts !== undefined && this.#counts !== counts && membership.kind === 'spread')
+      this.#member.rejoin();
     this.#counts = counts;
   }
 }

@@ -1,21 +1,41 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Assignment, assignPartitions, holdSlots, type Member, spreadPartitions } from '../../../../src/adapters/kafka/assignment.ts';
+import {
+  type Assignment,
+  assignPartitions,
+  holdSlots,
+  type Member,
+  spreadPartitions,
+} from '../../../../src/adapters/kafka/assignment.ts';
 import type { TopicPartition } from '../../../../src/ports/message-bus.ts';
 
-const topicsOf = (counts: readonly number[]) => new Map(counts.map((count, index) => [`topic${index}`, count]));
+const topicsOf = (counts: readonly number[]) =>
+  new Map(counts.map((count, index) => [`topic${index}`, count]));
 const all = (topics: ReadonlyMap<string, number>): TopicPartition[] =>
-  [...topics].flatMap(([topic, count]) => Array.from({ length: count }, (_, partition) => ({ topic, partition })));
+  [...topics].flatMap(([topic, count]) =>
+    Array.from({ length: count }, (_, partition) => ({ topic, partition })),
+  );
 const keyOf = ({ topic, partition }: TopicPartition) => `${topic}/${partition}`;
 const keysOf = (partitions: readonly TopicPartition[]) => partitions.map(keyOf).sort();
 
 /** Runs rounds as members do: what a member no longer gets it lets go of, and then asks again. */
-function settle(members: readonly Member[], topics: ReadonlyMap<string, number>): { assignment: Assignment; rounds: number } {
+function settle(
+  members: readonly Member[],
+  topics: ReadonlyMap<string, number>,
+): { assignment: Assignment; rounds: number } {
   let current = members;
   for (let rounds = 1; rounds < 20; rounds++) {
     const assignment = spreadPartitions(current, topics);
-    const next = current.map((member) => ({ ...member, generation: rounds + 100, owned: assignment.get(member.id) ?? [] }));
-    if (next.every((member, index) => keysOf(member.owned).join() === keysOf(current[index]?.owned ?? []).join())) {
+    const next = current.map((member) => ({
+      ...member,
+      generation: rounds + 100,
+      owned: assignment.get(member.id) ?? [],
+    }));
+    if (
+      next.every(
+        (member, index) => keysOf(member.owned).join() === keysOf(current[index]?.owned ?? []).join(),
+      )
+    ) {
       return { assignment, rounds };
     }
     current = next;
@@ -75,7 +95,9 @@ describe('spreadPartitions', () => {
         const total = all(topics).length;
         const before = members.map(({ owned }) => owned.length).sort((a, b) => b - a);
         const larger = total % members.length;
-        const quotas = before.map((_, index) => Math.floor(total / members.length) + (index < larger ? 1 : 0));
+        const quotas = before.map(
+          (_, index) => Math.floor(total / members.length) + (index < larger ? 1 : 0),
+        );
         const least = before.reduce((sum, load, index) => sum + Math.max(0, load - (quotas[index] ?? 0)), 0);
         const { assignment } = settle(members, topics);
         const moved = members.flatMap(({ id, owned }) => {
@@ -90,9 +112,19 @@ describe('spreadPartitions', () => {
   it('does not depend on the order in which the members are listed', () => {
     fc.assert(
       fc.property(groups, fc.infiniteStream(fc.nat()), ({ topics, members }, draws) => {
-        const shuffled = members.map((member) => ({ member, at: draws.next().value })).sort((a, b) => a.at - b.at);
-        const sorted = (assignment: Assignment) => [...assignment].map(([id, list]) => [id, keysOf(list)]).sort();
-        expect(sorted(spreadPartitions(shuffled.map(({ member }) => member), topics))).toEqual(sorted(spreadPartitions(members, topics)));
+        const shuffled = members
+          .map((member) => ({ member, at: draws.next().value }))
+          .sort((a, b) => a.at - b.at);
+        const sorted = (assignment: Assignment) =>
+          [...assignment].map(([id, list]) => [id, keysOf(list)]).sort();
+        expect(
+          sorted(
+            spreadPartitions(
+              shuffled.map(({ member }) => member),
+              topics,
+            ),
+          ),
+        ).toEqual(sorted(spreadPartitions(members, topics)));
       }),
     );
   });
@@ -103,7 +135,8 @@ describe('spreadPartitions', () => {
     generation,
     owned: owned.map((partition) => ({ topic: 'topic0', partition })),
   });
-  const partitionsOf = (assignment: Assignment, id: string) => (assignment.get(id) ?? []).map(({ partition }) => partition);
+  const partitionsOf = (assignment: Assignment, id: string) =>
+    (assignment.get(id) ?? []).map(({ partition }) => partition);
 
   it('believes the later of two claims: the other member was away when the partition was given on', () => {
     const assignment = spreadPartitions([member('a', [0, 1], 3), member('b', [0, 1], 7)], topicsOf([2]));
@@ -140,14 +173,28 @@ describe('holdSlots', () => {
   });
 
   it.each([
-    { what: 'the first by name, where nobody owns them', members: [member('b', -1, []), member('a', -1, [])], owner: 'a' },
+    {
+      what: 'the first by name, where nobody owns them',
+      members: [member('b', -1, []), member('a', -1, [])],
+      owner: 'a',
+    },
     { what: 'the owner, whoever joins', members: [member('a', -1, []), member('z', 3, [2, 5])], owner: 'z' },
-    { what: 'the owner, though a standby was there in a later round', members: [member('a', 9, []), member('z', 3, [2, 5])], owner: 'z' },
-    { what: 'the later of two that claim them', members: [member('a', 3, [2, 5]), member('b', 4, [2, 5])], owner: 'b' },
+    {
+      what: 'the owner, though a standby was there in a later round',
+      members: [member('a', 9, []), member('z', 3, [2, 5])],
+      owner: 'z',
+    },
+    {
+      what: 'the later of two that claim them',
+      members: [member('a', 3, [2, 5]), member('b', 4, [2, 5])],
+      owner: 'b',
+    },
   ])('gives all slots to $what', ({ members, owner }) => {
     const assignment = holdSlots(members, 'dispatch');
     for (const { id } of members) {
-      expect((assignment.get(id) ?? []).map(({ partition }) => partition)).toEqual(id === owner ? [2, 5] : []);
+      expect((assignment.get(id) ?? []).map(({ partition }) => partition)).toEqual(
+        id === owner ? [2, 5] : [],
+      );
     }
   });
 });

@@ -39,7 +39,14 @@ function pack(all: readonly Step[]): { packed: Buffer; plain: Buffer } {
       if (step.length >= 4 && step.length <= 11 && offset < 2_048) {
         out.push(((offset >> 8) << 5) | ((step.length - 4) << 2) | 1, offset & 255);
       } else if (offset < 65_536) out.push(((step.length - 1) << 2) | 2, offset & 255, offset >> 8);
-      else out.push(((step.length - 1) << 2) | 3, offset & 255, (offset >> 8) & 255, (offset >> 16) & 255, offset >>> 24);
+      else
+        out.push(
+          ((step.length - 1) << 2) | 3,
+          offset & 255,
+          (offset >> 8) & 255,
+          (offset >> 16) & 255,
+          offset >>> 24,
+        );
       for (let i = 0; i < step.length; i++) plain.push(plain[plain.length - offset] ?? 0);
     }
   }
@@ -92,7 +99,9 @@ describe('snappy', () => {
   });
 
   it('refuses a bomb before it unpacks', () => {
-    expect(() => snappyDecompress(Buffer.from([0xff, 0xff, 0xff, 0xff, 0x0f, 0]), LIMIT)).toThrow(/more than/);
+    expect(() => snappyDecompress(Buffer.from([0xff, 0xff, 0xff, 0xff, 0x0f, 0]), LIMIT)).toThrow(
+      /more than/,
+    );
     const block = pack(Array.from({ length: 1_000 }, () => ({ literal: new Uint8Array(300) }))).packed;
     expect(() => snappyDecompress(xerial(Array(40).fill(block)), LIMIT)).toThrow(/more than/);
   });

@@ -11,7 +11,10 @@ const deliveries = fc
       offset += step;
       return offset;
     });
-    return fc.record({ offsets: fc.constant(offsets), order: fc.shuffledSubarray(offsets, { minLength: 0 }) });
+    return fc.record({
+      offsets: fc.constant(offsets),
+      order: fc.shuffledSubarray(offsets, { minLength: 0 }),
+    });
   });
 
 describe('ContiguousCommit', () => {
@@ -57,7 +60,9 @@ describe('ContiguousCommit', () => {
   it('counts an acknowledgement once, and none of what was never delivered', () => {
     const commit = new ContiguousCommit(10);
     for (const offset of [10, 13, 14]) commit.add(offset, 1);
-    expect([9, 11, 12, 15, 1e9, -1].map((offset) => commit.acknowledge(offset))).toEqual(Array(6).fill(false));
+    expect([9, 11, 12, 15, 1e9, -1].map((offset) => commit.acknowledge(offset))).toEqual(
+      Array(6).fill(false),
+    );
     expect(commit.acknowledge(13)).toBe(true);
     expect(commit.acknowledge(13)).toBe(false);
     expect(commit.committable).toBe(10);

@@ -1,5 +1,11 @@
+import type {
+  KafkaClient,
+  PartitionOffset,
+  Session,
+  SessionListener,
+  SessionOptions,
+} from '../../../../src/adapters/kafka/client.ts';
 import type { InboundRecord, TopicPartition, Watermarks } from '../../../../src/ports/message-bus.ts';
-import type { KafkaClient, PartitionOffset, Session, SessionListener, SessionOptions } from '../../../../src/adapters/kafka/client.ts';
 import { record } from './records.ts';
 
 /** A session whose broker is the test: it says what the group agreed, and serves fetches as a client library would. */
@@ -57,7 +63,9 @@ export class FakeSession implements Session {
     const at = { topic: 'topic', partition };
     const assignment = this.listener.admit(at, from);
     if (assignment === undefined) return undefined;
-    const records: InboundRecord[] = Array.from({ length: count }, (_, i) => record(from + i, 1, { partition, assignment }));
+    const records: InboundRecord[] = Array.from({ length: count }, (_, i) =>
+      record(from + i, 1, { partition, assignment }),
+    );
     this.positions.set(partition, from + count);
     this.listener.onFetched(at, records, from + count);
     return assignment;

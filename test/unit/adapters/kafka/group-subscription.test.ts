@@ -2,7 +2,12 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { KafkaClient } from '../../../../src/adapters/kafka/client.ts';
 import { GroupSubscription } from '../../../../src/adapters/kafka/group-subscription.ts';
 import { silentTelemetry } from '../../../../src/adapters/memory/telemetry.ts';
-import type { InboundRecord, SubscribeOptions, Subscriber, TopicPartition } from '../../../../src/ports/message-bus.ts';
+import type {
+  InboundRecord,
+  SubscribeOptions,
+  Subscriber,
+  TopicPartition,
+} from '../../../../src/ports/message-bus.ts';
 import { FakeClient } from './fake-session.ts';
 
 const STALE_MS = 45_000;
@@ -14,7 +19,8 @@ let events: string[];
 let subscriber: Subscriber;
 let restarts: number;
 
-const names = (partitions: readonly TopicPartition[]) => partitions.map(({ partition }) => partition).join(',');
+const names = (partitions: readonly TopicPartition[]) =>
+  partitions.map(({ partition }) => partition).join(',');
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] });
@@ -49,6 +55,7 @@ async function subscribe(options: Partial<SubscribeOptions> = {}): Promise<void>
       outOfRange: 'earliest',
       nextAssignment: () => ++assignments,
       onRestart: () => restarts++,
+      onOutOfRange: () => undefined,
       onClosed: () => undefined,
     },
     { group: 'group', topics: ['topic'], startAt: 'earliest', ...options },
@@ -192,7 +199,8 @@ describe('commits', () => {
     client.firstAssignment = [0, 1, 2];
     await subscribe();
     for (const partition of [0, 1]) client.session.fetch(partition, 50);
-    for (let offset = 0; offset < 50; offset++) for (const partition of [0, 1]) acknowledge(partition, offset);
+    for (let offset = 0; offset < 50; offset++)
+      for (const partition of [0, 1]) acknowledge(partition, offset);
     await flush();
     expect(client.session.commits).toEqual([
       [
@@ -240,6 +248,7 @@ describe('an offset that is not in the log', () => {
     client.marks = [{ partition: 0, ...marks }];
     await subscribe();
     expect(client.session.positions.get(0)).toBe(start);
+    expect(events).toEqual([expect.stringMatching(/not in the log/), 'assigned 0']);
     await flush();
     expect(client.session.lastCommitted()).toEqual({ 0: start });
   });
@@ -283,7 +292,13 @@ describe('a session that ends', () => {
     await vi.advanceTimersByTimeAsync(30_000);
     expect(client.sessions).toHaveLength(2);
     expect(restarts).toBe(6);
-    expect(events).toEqual(['assigned 0', 'lost 0', 'error crash', ...[0, 1, 2, 3, 4].map((i) => `error failure ${i}`), 'assigned 0']);
+    expect(events).toEqual([
+      'assigned 0',
+      'lost 0',
+      'error crash',
+      ...[0, 1, 2, 3, 4].map((i) => `error failure ${i}`),
+      'assigned 0',
+    ]);
     expect(client.session.positions.get(0)).toBe(0);
     acknowledge(0, 0, 1, 2);
     await flush();

@@ -12,7 +12,11 @@ function offsetsOf(queue: PartitionQueue): number[] {
 describe('PartitionQueue', () => {
   it('delivers every record once and in order, within the limits, whatever is fetched and acknowledged when', () => {
     const step = fc.oneof(
-      fc.record({ kind: fc.constant('fetch' as const), sizes: fc.array(fc.nat(400), { maxLength: 25 }), gap: fc.nat(2) }),
+      fc.record({
+        kind: fc.constant('fetch' as const),
+        sizes: fc.array(fc.nat(400), { maxLength: 25 }),
+        gap: fc.nat(2),
+      }),
       fc.record({ kind: fc.constant('acknowledge' as const), which: fc.nat(30) }),
     );
     fc.assert(
@@ -67,7 +71,10 @@ describe('PartitionQueue', () => {
 
   it('stops at the records that may be unacknowledged, and goes on by as many as are acknowledged', () => {
     const queue = new PartitionQueue(0, LIMITS);
-    queue.offer(Array.from({ length: 30 }, (_, offset) => record(offset)), 30);
+    queue.offer(
+      Array.from({ length: 30 }, (_, offset) => record(offset)),
+      30,
+    );
     expect(offsetsOf(queue)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
     expect(offsetsOf(queue)).toEqual([]);
     queue.acknowledge(4);
@@ -89,7 +96,10 @@ describe('PartitionQueue', () => {
 
   it('asks to stop fetching on a stock of records or of bytes, and to go on well before it is used up', () => {
     const many = new PartitionQueue(0, LIMITS);
-    many.offer(Array.from({ length: 25 }, (_, offset) => record(offset)), 25);
+    many.offer(
+      Array.from({ length: 25 }, (_, offset) => record(offset)),
+      25,
+    );
     many.take();
     expect([many.full, many.low]).toEqual([true, false]);
     for (let offset = 0; offset < 10; offset++) many.acknowledge(offset);
@@ -133,7 +143,10 @@ describe('PartitionQueue', () => {
 
   it('forgets what was not delivered when the partition goes away, and commits nothing of it', () => {
     const queue = new PartitionQueue(0, LIMITS);
-    queue.offer(Array.from({ length: 15 }, (_, offset) => record(offset)), 15);
+    queue.offer(
+      Array.from({ length: 15 }, (_, offset) => record(offset)),
+      15,
+    );
     queue.take();
     queue.drop();
     for (let offset = 0; offset < 10; offset++) queue.acknowledge(offset);

@@ -16,7 +16,12 @@ import {
   rebalanceError,
   requestQueueClass,
 } from '../../../../src/adapters/kafka/kafkajs/internals.ts';
-import { adoptClient, applyPatches, hookGroup, responseOf } from '../../../../src/adapters/kafka/kafkajs/patches.ts';
+import {
+  adoptClient,
+  applyPatches,
+  hookGroup,
+  responseOf,
+} from '../../../../src/adapters/kafka/kafkajs/patches.ts';
 
 const require = createRequire(import.meta.url);
 const load = <T>(path: string) => require(`kafkajs/src/${path}`) as T;
@@ -31,7 +36,8 @@ const source = {
 };
 
 /** Objects of kafkajs's classes without their constructors, which want half a client. */
-const make = <T>(type: { prototype: T }, fields: object): T => Object.assign(Object.create(type.prototype as object), fields);
+const make = <T>(type: { prototype: T }, fields: object): T =>
+  Object.assign(Object.create(type.prototype as object), fields);
 
 describe('kafkajs as it is installed', () => {
   it('is the version that the patches were made for', () => expect(installedVersion()).toBe(KAFKAJS_VERSION));
@@ -41,14 +47,22 @@ describe('kafkajs as it is installed', () => {
     ['Encoder', encoderClass, ['ensureAvailable']],
     ['Broker', brokerClass, ['metadata']],
     ['BrokerPool', brokerPoolClass, ['removeBroker']],
-    ['ConsumerGroup', consumerGroupClass, ['joinAndSync', 'heartbeat', 'recoverFromOffsetOutOfRange', 'hasSeekOffset']],
+    [
+      'ConsumerGroup',
+      consumerGroupClass,
+      ['joinAndSync', 'heartbeat', 'recoverFromOffsetOutOfRange', 'hasSeekOffset'],
+    ],
   ] as const)('still has what the patches replace in %s', (_, type, methods) => {
     const prototype = type().prototype as unknown as Record<string, unknown>;
     for (const method of methods) expect(prototype[method]).toBeTypeOf('function');
   });
 
   it.each([
-    ['a timer though nothing is pending', source.schedule, /if \(this\.pending\.length > 0\) \{[^}]*\}\s*this\.throttleCheckTimeoutId = setTimeout/],
+    [
+      'a timer though nothing is pending',
+      source.schedule,
+      /if \(this\.pending\.length > 0\) \{[^}]*\}\s*this\.throttleCheckTimeoutId = setTimeout/,
+    ],
     ['zeros in a buffer that grows', source.grow, /Buffer\.alloc\(/],
     ['a broker that is forgotten with its connection', source.remove, /delete this\.brokers/],
     ['a commit of the default offset where an offset is out of range', source.recover, /setDefaultOffset/],
@@ -63,8 +77,15 @@ describe('the patches', () => {
   });
 
   it('leave no timer on an idle connection', () => {
-    const fields = { pending: [] as unknown[], throttledUntil: -1, throttleCheckTimeoutId: null as NodeJS.Timeout | null, checkPendingRequests: () => undefined };
-    const queue = make(requestQueueClass(), fields) as unknown as typeof fields & { scheduleCheckPendingRequests(): void };
+    const fields = {
+      pending: [] as unknown[],
+      throttledUntil: -1,
+      throttleCheckTimeoutId: null as NodeJS.Timeout | null,
+      checkPendingRequests: () => undefined,
+    };
+    const queue = make(requestQueueClass(), fields) as unknown as typeof fields & {
+      scheduleCheckPendingRequests(): void;
+    };
     queue.scheduleCheckPendingRequests();
     expect(queue.throttleCheckTimeoutId).toBeNull();
     queue.pending.push({});
@@ -84,9 +105,15 @@ describe('the patches', () => {
   });
 
   it.each(PRODUCE_VERSIONS)('make the produce request of version %i', async (version) => {
-    const request = load<{ protocol(options: { version: number }): (options: object) => { request: { apiVersion: number; encode(): Promise<object> } } }>(
-      'protocol/requests/produce',
-    ).protocol({ version })({ acks: -1, timeout: 1, topicData: [{ topic: 't', partitions: [{ partition: 0, messages: [{ key: null, value: 'v' }] }] }] }).request;
+    const request = load<{
+      protocol(options: {
+        version: number;
+      }): (options: object) => { request: { apiVersion: number; encode(): Promise<object> } };
+    }>('protocol/requests/produce').protocol({ version })({
+      acks: -1,
+      timeout: 1,
+      topicData: [{ topic: 't', partitions: [{ partition: 0, messages: [{ key: null, value: 'v' }] }] }],
+    }).request;
     expect(request.apiVersion).toBe(version);
     const encoded = (await request.encode()) as { buf: Buffer; offset?: number };
     expect(encoded.offset).toBeUndefined();
@@ -94,7 +121,14 @@ describe('the patches', () => {
   });
 
   it('let buffers grow without losing what is in them', () => {
-    const Encoder = load<new () => { writeBytes(bytes: Buffer): { buffer: Buffer }; writeInt32(value: number): unknown; buffer: Buffer }>('protocol/encoder');
+    const Encoder =
+      load<
+        new () => {
+          writeBytes(bytes: Buffer): { buffer: Buffer };
+          writeInt32(value: number): unknown;
+          buffer: Buffer;
+        }
+      >('protocol/encoder');
     for (const size of [1, 500, 5_000, 16_384, 100_000]) {
       const encoder = new Encoder();
       encoder.writeInt32(7);
@@ -107,33 +141,38 @@ describe('the patches', () => {
     }
   });
 
-  it.each([...PRODUCE_VERSIONS.map((version) => ['produce', version] as const), ...METADATA_VERSIONS.map((version) => ['metadata', version] as const)])(
-    'keep the whole answer of a %s request of version %i that failed in part',
-    async (kind, version) => {
-      const failed = { errorCode: 10, partitionErrorCode: 5, partition: 1, leader: -1 };
-      const fine = { errorCode: 0, partitionErrorCode: 0, partition: 0, leader: 1 };
-      const answer = {
-        topics: [{ topicName: 't', partitions: [fine, failed] }],
-        topicMetadata: [{ topicErrorCode: 0, topic: 't', partitionMetadata: [fine, failed] }],
-      };
-      const { parse } = kind === 'produce' ? produceResponse(version) : metadataResponse(version);
-      const error: unknown = await (parse as (answer: object) => Promise<object>)(answer).then(
-        () => undefined,
-        (thrown: unknown) => thrown,
-      );
-      expect(error).toMatchObject({ name: 'KafkaJSProtocolError' });
-      expect(responseOf(error)).toBe(answer);
-      expect(responseOf(new Error('wrapped', { cause: error }))).toBe(answer);
-      expect(responseOf(new Error('other'))).toBeUndefined();
-    },
-  );
+  it.each([
+    ...PRODUCE_VERSIONS.map((version) => ['produce', version] as const),
+    ...METADATA_VERSIONS.map((version) => ['metadata', version] as const),
+  ])('keep the whole answer of a %s request of version %i that failed in part', async (kind, version) => {
+    const failed = { errorCode: 10, partitionErrorCode: 5, partition: 1, leader: -1 };
+    const fine = { errorCode: 0, partitionErrorCode: 0, partition: 0, leader: 1 };
+    const answer = {
+      topics: [{ topicName: 't', partitions: [fine, failed] }],
+      topicMetadata: [{ topicErrorCode: 0, topic: 't', partitionMetadata: [fine, failed] }],
+    };
+    const { parse } = kind === 'produce' ? produceResponse(version) : metadataResponse(version);
+    const error: unknown = await (parse as (answer: object) => Promise<object>)(answer).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    expect(error).toMatchObject({ name: 'KafkaJSProtocolError' });
+    expect(responseOf(error)).toBe(answer);
+    expect(responseOf(new Error('wrapped', { cause: error }))).toBe(answer);
+    expect(responseOf(new Error('other'))).toBeUndefined();
+  });
 
   it('keep the last broker that is known, but only of our clients', () => {
     const own = {};
     adoptClient(own);
     const pool = (rootLogger: object) => {
       const broker = { nodeId: 1, connectionPool: { host: 'h', port: 1 } };
-      return make(brokerPoolClass(), { rootLogger, brokers: { 1: broker }, seedBroker: broker, metadataExpireAt: 5 });
+      return make(brokerPoolClass(), {
+        rootLogger,
+        brokers: { 1: broker },
+        seedBroker: broker,
+        metadataExpireAt: 5,
+      });
     };
     const [ours, theirs] = [pool(own), pool({})];
     for (const each of [ours, theirs]) each.removeBroker({ host: 'h', port: 1 });
@@ -150,16 +189,27 @@ describe('the patches', () => {
 
   describe('of the group', () => {
     const group = (assigner: object, coordinator: object) =>
-      make(consumerGroupClass(), { assigners: [assigner], memberId: 'm', generationId: 1, lastRequest: 0, coordinator, cluster: {} });
+      make(consumerGroupClass(), {
+        assigners: [assigner],
+        memberId: 'm',
+        generationId: 1,
+        lastRequest: 0,
+        coordinator,
+        cluster: {},
+      });
     const hooks = { takesRejoin: () => false, onOutOfRange: () => undefined, onJoining: () => undefined };
 
     it('let a member ask for a rebalance with its next heartbeat', async () => {
       const assigner = {};
       let wants = true;
       hookGroup(assigner, { ...hooks, takesRejoin: () => wants });
-      await expect(group(assigner, {}).heartbeat({ interval: 1 })).rejects.toMatchObject({ type: 'REBALANCE_IN_PROGRESS' });
+      await expect(group(assigner, {}).heartbeat({ interval: 1 })).rejects.toMatchObject({
+        type: 'REBALANCE_IN_PROGRESS',
+      });
       wants = false;
-      await expect(group(assigner, {}).heartbeat({ interval: 1 })).rejects.not.toMatchObject({ type: 'REBALANCE_IN_PROGRESS' });
+      await expect(group(assigner, {}).heartbeat({ interval: 1 })).rejects.not.toMatchObject({
+        type: 'REBALANCE_IN_PROGRESS',
+      });
     });
 
     it("hand a position that is out of range to the adapter, and leave other consumers' to kafkajs", async () => {

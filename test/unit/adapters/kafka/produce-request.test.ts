@@ -3,7 +3,11 @@ import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { encodeProduce, type ProduceOptions, produceRequest } from '../../../../src/adapters/kafka/kafkajs/produce-request.ts';
+import {
+  encodeProduce,
+  type ProduceOptions,
+  produceRequest,
+} from '../../../../src/adapters/kafka/kafkajs/produce-request.ts';
 
 /** kafkajs's own request, which this file leaves unpatched. */
 const require = createRequire(import.meta.url);
@@ -26,7 +30,9 @@ const bytes = fc.oneof(
   fc.string({ unit: 'grapheme', maxLength: 20 }),
 );
 const large = fc.integer({ min: 100, max: 40_000 }).map((length) => Buffer.alloc(length, length));
-const timestamp = fc.option(fc.integer({ min: 1_000_000_000_000, max: 1_999_999_999_999 }).map(String), { nil: undefined });
+const timestamp = fc.option(fc.integer({ min: 1_000_000_000_000, max: 1_999_999_999_999 }).map(String), {
+  nil: undefined,
+});
 const headerValue = fc.oneof(bytes, fc.array(bytes, { minLength: 1, maxLength: 3 }));
 const message = fc.record(
   {
@@ -49,7 +55,13 @@ const request = fc.record(
     transactionalId: fc.string({ minLength: 1, maxLength: 10 }),
     producerId: fc.bigInt({ min: -1n, max: 2n ** 62n }).map((id) => Long.fromValue(String(id))),
     producerEpoch: fc.nat(100),
-    topicData: fc.array(fc.record({ topic: fc.string({ minLength: 1, maxLength: 20 }), partitions: fc.array(partition, { maxLength: 3 }) }), { maxLength: 3 }),
+    topicData: fc.array(
+      fc.record({
+        topic: fc.string({ minLength: 1, maxLength: 20 }),
+        partitions: fc.array(partition, { maxLength: 3 }),
+      }),
+      { maxLength: 3 },
+    ),
   },
   { requiredKeys: ['acks', 'timeout', 'topicData'] },
 );
@@ -69,16 +81,24 @@ describe('produceRequest', () => {
 
   it('has them for long batches, whose numbers take several bytes', async () => {
     const messages = Array.from({ length: 20_000 }, (_, i) => ({ key: null, value: Buffer.from(String(i)) }));
-    const options = { acks: -1, timeout: 1, topicData: [{ topic: 't', partitions: [{ partition: 0, messages }] }] };
+    const options = {
+      acks: -1,
+      timeout: 1,
+      topicData: [{ topic: 't', partitions: [{ partition: 0, messages }] }],
+    };
     const theirs = await original(options).encode();
     expect((await encodeProduce(options, compress)).buffer.equals(theirs.buffer)).toBe(true);
   });
 
   it('compresses the records of a batch, and nothing else', async () => {
-    const messages = Array.from({ length: 50 }, (_, i) => ({ key: Buffer.from(`k${i}`), value: Buffer.alloc(100, i) }));
+    const messages = Array.from({ length: 50 }, (_, i) => ({
+      key: Buffer.from(`k${i}`),
+      value: Buffer.alloc(100, i),
+    }));
     const topicData = [{ topic: 't', partitions: [{ partition: 3, messages }] }];
     const plain = (await encodeProduce({ acks: -1, timeout: 1, topicData }, compress)).buffer;
-    const packed = (await encodeProduce({ acks: -1, timeout: 1, topicData, compression: 1 }, compress)).buffer;
+    const packed = (await encodeProduce({ acks: -1, timeout: 1, topicData, compression: 1 }, compress))
+      .buffer;
     const records = (whole: Buffer) => whole.subarray(2 + 2 + 4 + 4 + 2 + 1 + 4 + 4 + 4 + 61);
     expect((await promisify(gunzip)(records(packed))).equals(records(plain))).toBe(true);
     const theirs = (await original({ acks: -1, timeout: 1, topicData, compression: 1 }).encode()).buffer;

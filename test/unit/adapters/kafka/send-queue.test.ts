@@ -25,7 +25,11 @@ class Broker {
   gate: Promise<void> = Promise.resolve();
 
   leaders = async (topics: readonly string[]): Promise<Map<string, number[]>> =>
-    new Map(topics.flatMap((topic) => (this.leaderOf.has(topic) ? [[topic, this.leaderOf.get(topic) ?? []] as const] : [])));
+    new Map(
+      topics.flatMap((topic) =>
+        this.leaderOf.has(topic) ? [[topic, this.leaderOf.get(topic) ?? []] as const] : [],
+      ),
+    );
 
   resetSending = async (): Promise<void> => {
     this.resets++;
@@ -43,7 +47,10 @@ class Broker {
     for (const [index, { topic, partition, records }] of batches.entries()) {
       if (outcomes[index]?.status !== 'stored') continue;
       const key = `${topic}/${partition}`;
-      this.log.set(key, [...(this.log.get(key) ?? []), ...records.map(({ value }) => value?.toString() ?? 'null')]);
+      this.log.set(key, [
+        ...(this.log.get(key) ?? []),
+        ...records.map(({ value }) => value?.toString() ?? 'null'),
+      ]);
     }
     return outcomes;
   };
@@ -97,29 +104,46 @@ describe('SendQueue', () => {
   it('keeps the order of each partition, loses nothing and repeats nothing that was stored, through any refusals', async () => {
     const fate = fc.constantFrom('stored', 'stored', 'delayed', 'lost');
     await fc.assert(
-      fc.asyncProperty(fc.array(fate, { minLength: 1, maxLength: 60 }), fc.array(fc.nat(4), { minLength: 1, maxLength: 80 }), async (fates, places) => {
-        const own = new Broker();
-        let turn = 0;
-        own.answer = (batches) => {
-          const next = () => fates[turn++ % fates.length];
-          if (turn > 200) return undefined;
-          const first = next();
-          if (first === 'lost') return new Error('connection lost');
-          return batches.map((_, index) => ((index === 0 ? first : next()) === 'delayed' ? delayed : STORED));
-        };
-        const ownQueue = new SendQueue({ client: own, catalog: new TopicCatalog(own), logger: silentTelemetry().logger, onRetry: () => undefined });
-        const targets = [['a', 0], ['a', 1], ['a', 2], ['b', 0], ['b', 1]] as const;
-        const expected = new Map<string, string[]>();
-        const produced = places.map((place, index) => {
-          const [topic, partition] = targets[place] ?? targets[0];
-          const key = `${topic}/${partition}`;
-          expected.set(key, [...(expected.get(key) ?? []), `v${index}`]);
-          return ownQueue.produce({ topic, partition, key: null, value: Buffer.from(`v${index}`) });
-        });
-        await settled(Promise.all(produced));
-        expect([...own.log].sort()).toEqual([...expected].sort());
-        expect(own.mostInFlight).toBe(1);
-      }),
+      fc.asyncProperty(
+        fc.array(fate, { minLength: 1, maxLength: 60 }),
+        fc.array(fc.nat(4), { minLength: 1, maxLength: 80 }),
+        async (fates, places) => {
+          const own = new Broker();
+          let turn = 0;
+          own.answer = (batches) => {
+            const next = () => fates[turn++ % fates.length];
+            if (turn > 200) return undefined;
+            const first = next();
+            if (first === 'lost') return new Error('connection lost');
+            return batches.map((_, index) =>
+              (index === 0 ? first : next()) === 'delayed' ? delayed : STORED,
+            );
+          };
+          const ownQueue = new SendQueue({
+            client: own,
+            catalog: new TopicCatalog(own),
+            logger: silentTelemetry().logger,
+            onRetry: () => undefined,
+          });
+          const targets = [
+            ['a', 0],
+            ['a', 1],
+            ['a', 2],
+            ['b', 0],
+            ['b', 1],
+          ] as const;
+          const expected = new Map<string, string[]>();
+          const produced = places.map((place, index) => {
+            const [topic, partition] = targets[place] ?? targets[0];
+            const key = `${topic}/${partition}`;
+            expected.set(key, [...(expected.get(key) ?? []), `v${index}`]);
+            return ownQueue.produce({ topic, partition, key: null, value: Buffer.from(`v${index}`) });
+          });
+          await settled(Promise.all(produced));
+          expect([...own.log].sort()).toEqual([...expected].sort());
+          expect(own.mostInFlight).toBe(1);
+        },
+      ),
       { numRuns: 60 },
     );
   });
@@ -161,7 +185,8 @@ describe('SendQueue', () => {
 
   it('lets a refused partition wait by itself, while others of the same request go on', async () => {
     let isRefusing = true;
-    broker.answer = (batches) => batches.map(({ partition }) => (isRefusing && partition === 1 ? delayed : STORED));
+    broker.answer = (batches) =>
+      batches.map(({ partition }) => (isRefusing && partition === 1 ? delayed : STORED));
     let isStored = false;
     const refused = produce('a', 1, 'refused').then(() => {
       isStored = true;
@@ -174,19 +199,28 @@ describe('SendQueue', () => {
     await settled(refused);
   });
 
-  it.each(['too-large', 'invalid'] as const)('finds the one record that is %s, rejects it alone and stores the rest in order', async (status) => {
-    const values = Array.from({ length: 100 }, (_, i) => `v${i}`);
-    broker.answer = (batches) =>
-      batches.map(({ records }) =>
-        records.some(({ value }) => value?.toString() === 'v37') ? { status, error: new Error('bad record') } : STORED,
+  it.each(['too-large', 'invalid'] as const)(
+    'finds the one record that is %s, rejects it alone and stores the rest in order',
+    async (status) => {
+      const values = Array.from({ length: 100 }, (_, i) => `v${i}`);
+      broker.answer = (batches) =>
+        batches.map(({ records }) =>
+          records.some(({ value }) => value?.toString() === 'v37')
+            ? { status, error: new Error('bad record') }
+            : STORED,
+        );
+      const results = await settled(Promise.allSettled(values.map((value) => produce('a', 0, value))));
+      const failed = results.flatMap((result, index) =>
+        result.status === 'rejected' ? [{ index, reason: result.reason }] : [],
       );
-    const results = await settled(Promise.allSettled(values.map((value) => produce('a', 0, value))));
-    const failed = results.flatMap((result, index) => (result.status === 'rejected' ? [{ index, reason: result.reason }] : []));
-    expect(failed).toMatchObject([{ index: 37, reason: { code: status === 'too-large' ? 'TOO_LARGE' : 'POISON' } }]);
-    expect(broker.log.get('a/0')).toEqual(values.filter((value) => value !== 'v37'));
-    expect(broker.requests.length).toBeLessThan(30);
-    await settled(produce('a', 0, 'after'));
-  });
+      expect(failed).toMatchObject([
+        { index: 37, reason: { code: status === 'too-large' ? 'TOO_LARGE' : 'POISON' } },
+      ]);
+      expect(broker.log.get('a/0')).toEqual(values.filter((value) => value !== 'v37'));
+      expect(broker.requests.length).toBeLessThan(30);
+      await settled(produce('a', 0, 'after'));
+    },
+  );
 
   it('follows a partition to its new leader without overtaking what the old one has', async () => {
     broker.answer = () => new Error('connection lost');
@@ -236,13 +270,21 @@ describe('SendQueue', () => {
 
   it('rejects at once what no broker would take', async () => {
     const value = Buffer.alloc(65 * 2 ** 20);
-    await expect(queue.produce({ topic: 'a', partition: 0, key: null, value })).rejects.toMatchObject({ code: 'TOO_LARGE' });
+    await expect(queue.produce({ topic: 'a', partition: 0, key: null, value })).rejects.toMatchObject({
+      code: 'TOO_LARGE',
+    });
     expect(broker.requests).toEqual([]);
   });
 
   it('keeps batches of one partition below the usual limit, and sends a larger record alone', async () => {
     const sizes = [400_000, 400_000, 400_000, 3_000_000, 10];
-    await settled(Promise.all(sizes.map((size) => queue.produce({ topic: 'a', partition: 0, key: null, value: Buffer.alloc(size) }))));
+    await settled(
+      Promise.all(
+        sizes.map((size) =>
+          queue.produce({ topic: 'a', partition: 0, key: null, value: Buffer.alloc(size) }),
+        ),
+      ),
+    );
     expect(broker.requests.map(([batch]) => batch?.records.map(({ value }) => value?.length))).toEqual([
       [400_000, 400_000],
       [400_000],
@@ -263,7 +305,10 @@ describe('SendQueue', () => {
       broker.answer = () => new Error('connection lost');
       const stuck = Promise.allSettled([produce('a', 0, 'v'), produce('missing', 0, 'v')]);
       await settled(queue.close(1_000));
-      expect(await stuck).toMatchObject([{ reason: { code: 'BUS_UNAVAILABLE' } }, { reason: { code: 'BUS_UNAVAILABLE' } }]);
+      expect(await stuck).toMatchObject([
+        { reason: { code: 'BUS_UNAVAILABLE' } },
+        { reason: { code: 'BUS_UNAVAILABLE' } },
+      ]);
     });
   });
 });

@@ -23,6 +23,47 @@ describe('time in the topic', () => {
     expect(delay.inTopicMs('t', 0, 20, 45)).toBeCloseTo(25, 0);
   });
 
+  it.each([
+    ['longer than the pauses between records', -HOUR_MS, 0],
+    ['longer than the pauses by little', -215, 0],
+    ['shorter than the pauses', -100, 4],
+    ['shorter than the pauses, the larger half of a second', -150, 4],
+  ])('a jump back of the broker’s clock that is %s charges at most a few records', (_name, byMs, charged) => {
+    const delay = createTopicDelay();
+    const everyMs = 200;
+    const charges: number[] = [];
+    for (let n = 0; n < 100; n += 1) {
+      const jitterMs = (n * 7) % 5;
+      const appendMs = n * everyMs + (n < 20 ? 0 : byMs);
+      charges.push(delay.inTopicMs('t', 0, appendMs, n * everyMs + 3 + jitterMs));
+    }
+    const isHarm = (ms: number): boolean => ms > 20;
+    expect(charges.filter(isHarm).length).toBeLessThanOrEqual(charged);
+    // And waits are charged as before.
+    expect(delay.inTopicMs('t', 0, 100 * everyMs + byMs, 100 * everyMs + 93)).toBeGreaterThan(80);
+  });
+
+  it('a backlog that is read in heaps is charged for as long as it lasts', () => {
+    const delay = createTopicDelay();
+    delay.inTopicMs('t', 0, 0, 0);
+    // Each 50 ms a heap of five is read; all of them have waited half a second.
+    for (let heap = 1; heap < 200; heap += 1) {
+      for (let n = 0; n < 5; n += 1) {
+        const appendMs = heap * 50 + n * 10;
+        expect(delay.inTopicMs('t', 0, appendMs, heap * 50 + 540)).toBeGreaterThan(490);
+      }
+    }
+  });
+
+  it('lone records that waited differently long are charged each its wait', () => {
+    const delay = createTopicDelay();
+    delay.inTopicMs('t', 0, 0, 0);
+    for (let n = 1; n < 100; n += 1) {
+      const waitMs = n % 2 === 0 ? 40 : 90;
+      expect(delay.inTopicMs('t', 0, n * 100, n * 100 + waitMs)).toBeCloseTo(waitMs, -1);
+    }
+  });
+
   it('a broker clock that jumps ahead an hour charges nobody, and goes on charging waits after it', () => {
     const delay = createTopicDelay();
     delay.inTopicMs('t', 0, 0, 0);

@@ -143,7 +143,7 @@ describe('commands', () => {
     ]);
   });
 
-  it('without a signature are refused where signatures are asked for', async () => {
+  it('are refused where signatures are asked for: without one, and with one, since nobody can verify it', async () => {
     const room = await openControlRoom();
     await lead(room, { config: { acceptUnsigned: false } });
     const signature = makeSignature({
@@ -159,9 +159,10 @@ describe('commands', () => {
     expect(told(room)).toEqual([
       'leadership-taken 1 0',
       'command-refused 1 0 publish-1',
-      'policy-published 1 1 publish-2',
+      'command-refused 1 0 publish-2',
     ]);
     expect(room.events[1]?.reason).toMatch(/not signed/);
+    expect(room.events[2]?.reason).toMatch(/cannot verify signatures/);
   });
 
   it('that cannot be read are told in the log, and the next one is decided', async () => {
@@ -413,6 +414,25 @@ describe('a reseed', () => {
     await room.world.clock.advanceBy(100);
     expect(await room.pointer()).toMatchObject({ epoch: 2, stable: { version: 1 } });
   });
+});
+
+it('a store that is ahead by what the leader before could not commit is no alarm', async () => {
+  const room = await openControlRoom();
+  const { world, server } = room;
+  const first = await lead(room);
+  await room.send(publish(1));
+  await world.clock.advanceBy(100);
+  await world.settle(first.stage.close());
+  const stable = { digest: 'digest of feed 2', name: 'feed', version: 2 };
+  await world.settle(server.connect().writePointer(SCOPE, { epoch: 2, term: 1, stable }));
+  await lead(room);
+  await room.send(publish(2));
+  await world.clock.advanceBy(100);
+  expect(world.telemetry.logs.filter(({ level }) => level === 'error')).toEqual([]);
+  expect(world.telemetry.logs.filter(({ level }) => level === 'warn')).toMatchObject([
+    { message: 'the store is ahead of the log' },
+  ]);
+  expect(await room.pointer()).toMatchObject({ epoch: 2, stable });
 });
 
 it('a store with a newer pointer of another controller is an alarm', async () => {
