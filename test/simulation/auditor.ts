@@ -39,6 +39,7 @@ export class Auditor {
   readonly #dispatched = new Set<string>();
   readonly #answered = new Map<string, ScoredResult>();
   readonly #deadLetters = new Set<string>();
+  #term = 0;
   readonly #log = createHash('sha256');
 
   constructor(options: AuditorOptions) {
@@ -105,7 +106,9 @@ export class Auditor {
     for (let offset = 0; offset < committed; offset += 1) {
       const place = identityKey({ topic, partition, offset });
       if (this.#isDone(topic, place)) continue;
-      this.violations.push(`${group} has committed ${committed} on ${topic}/${partition}; ${place} is not done`);
+      this.violations.push(
+        `${group} has committed ${committed} on ${topic}/${partition}; ${place} is not done`,
+      );
       return;
     }
   }
@@ -132,6 +135,7 @@ export class Auditor {
     else if (topic === topics.fixed('features'))
       this.#takeStep(record, codecs.for('RoutableRequest'), this.#extracted);
     else if (topic === topics.fixed('scored-results')) this.#takeResult(record);
+    else if (topic === topics.fixed('control-events')) this.#takeControlEvent(record);
     else if (this.#dispatchTopics.includes(topic))
       this.#takeStep(record, codecs.for('Dispatch'), this.#dispatched);
   }
@@ -163,6 +167,14 @@ export class Auditor {
     if (!this.#answered.has(identity)) this.#answered.set(identity, result);
     const odd = Object.entries(result.timings).filter(([, ms]) => !(ms >= 0 && ms < 600_000));
     if (odd.length > 0) this.violations.push(`${identity} took ${JSON.stringify(odd)}`);
+  }
+
+  #takeControlEvent(record: InboundRecord): void {
+    const decoded = this.#options.codecs.for('ControlEvent').decode(record.value);
+    if (decoded.status !== 'ok' || decoded.value.type !== 'leadership-taken') return;
+    const { term } = decoded.value;
+    if (term <= this.#term) this.violations.push(`the term ${term} was taken after ${this.#term}`);
+    this.#term = term;
   }
 
   /** The letter names the record that was given up; its identity is that of the request that it is about. */

@@ -107,8 +107,15 @@ export const FAULTS: readonly Fault[] = [
     endings: ['DEAD_LETTERED'],
     async happen(installation, traffic) {
       const { broker, topics, chance } = installation;
+      const bomb = Buffer.concat([Buffer.from([0, 0, 0, 0, 1]), Buffer.alloc(9, 0xff)]);
       for (let n = 0; n < 4; n += 1)
-        scheduleBytes(installation, traffic, `garbage-${n}`, Buffer.from(`no frame ${n}`), SPREAD_MS);
+        scheduleBytes(
+          installation,
+          traffic,
+          `garbage-${n}`,
+          n % 2 ? bomb : Buffer.from('no frame'),
+          SPREAD_MS,
+        );
       const topic = topics.deadLetter(topics.ingress());
       await installation.pass(chance.below(SPREAD_MS / 2));
       broker.refuse(topic);

@@ -24,12 +24,12 @@ import {
 } from '../../src/stages/feature-extractor/stage.ts';
 import { createPolicyControllerStage } from '../../src/stages/policy-controller/stage.ts';
 import type { ActivePolicy } from '../../src/stages/request-router/active-policy.ts';
-import { PolicySource } from '../../src/stages/request-router/policy-source.ts';
-import type { Router } from '../../src/stages/request-router/router.ts';
 import { createFusedStage } from '../../src/stages/request-router/fused-stage.ts';
+import { PolicySource } from '../../src/stages/request-router/policy-source.ts';
+import { Router } from '../../src/stages/request-router/router.ts';
 import { createRequestRouterStage, type RequestRouterConfig } from '../../src/stages/request-router/stage.ts';
 import type { Stage, StageDeps } from '../../src/stages/stage.ts';
-import { openOutsideLedger, type OutsideLedger } from '../../src/traffic/outside-ledger.ts';
+import { type OutsideLedger, openOutsideLedger } from '../../src/traffic/outside-ledger.ts';
 import { compileChecked, digestOf, poolsOf } from '../../src/wiring/policy-files.ts';
 import { costModels } from '../../src/wiring/stages.ts';
 import { type SwitchableRegistry, switchableRegistry } from '../integration/switchable-registry.ts';
@@ -378,6 +378,21 @@ export class Installation {
     return this.hosts.filter(({ name, state }) => state === 'up' && name.startsWith(prefix));
   }
 
+  /** Names of routers that do not run the policy that the store names; none while it names none. */
+  async routersBehind(): Promise<string[]> {
+    const pointer = await this.settle(this.store.connect().readPointer('policy/sim'));
+    if (pointer === undefined) return [];
+    return this.hosts.flatMap(({ name, state, stage }) => {
+      const isBehind =
+        state === 'up' &&
+        stage !== undefined &&
+        'router' in stage &&
+        stage.router instanceof Router &&
+        stage.router.policy.epoch !== pointer.epoch;
+      return isBehind ? [name] : [];
+    });
+  }
+
   /** As kill -9, or the plug. */
   crash(host: Host): void {
     host.state = 'crashed';
@@ -397,7 +412,9 @@ export class Installation {
   /** Everything that was started or closed has got there; what a crashed process began never will. */
   async allSettled(): Promise<void> {
     for (;;) {
-      const open = [...this.#begun].filter(([, host]) => host.state !== 'crashed').map(([promise]) => promise);
+      const open = [...this.#begun]
+        .filter(([, host]) => host.state !== 'crashed')
+        .map(([promise]) => promise);
       if (open.length === 0) return;
       await this.settle(Promise.all(open));
     }

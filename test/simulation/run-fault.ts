@@ -65,6 +65,8 @@ export async function runFault(fault: Fault, seed: number): Promise<FaultRun> {
       const rises = applied.every((epoch, place) => place === 0 || epoch > (applied[place - 1] ?? 0));
       hold(rises, `${router} applied the epochs ${applied.join(', ')}`);
     }
+    const behind = await installation.routersBehind();
+    hold(behind.length === 0, `${behind.join(', ')} did not follow the policy`);
     for (const host of installation.up()) {
       const inFlight = host.stage?.inFlight() ?? 0;
       hold(inFlight === 0, `${host.name} has ${inFlight} in flight`);

@@ -13,6 +13,7 @@ export function checkEnvelope(request: RequestFields, limits: RequestLimits): Re
     checkText('bucketKey', request.bucketKey, limits) ??
     checkText('region', request.region, limits) ??
     checkText('pin', request.pin, limits) ??
+    checkPin(request.pin) ??
     checkResultPartition(request.resultPartition, limits) ??
     checkCount('optOut', request.optOut.length, limits.optOutsMax) ??
     checkHints(request.hints, limits) ??
@@ -32,6 +33,15 @@ function checkRequestId(requestId: string, limits: RequestLimits): Rejection | u
   return reject('LIMIT_EXCEEDED', 'requestId is too long', {
     value: requestId,
     allowed: `at most ${limits.requestIdBytesMax} bytes of UTF-8`,
+  });
+}
+
+/** A pin overrules the policy, so it needs a permission; nothing grants one yet, and a pin that is passed over in silence would be worse. */
+function checkPin(pin: string | null): Rejection | undefined {
+  if (pin === null) return undefined;
+  return reject('INVALID_REQUEST', 'a pin needs a permission, and none can be given yet', {
+    value: pin,
+    advice: 'Leave pin out; model@version asks for a version of the model.',
   });
 }
 

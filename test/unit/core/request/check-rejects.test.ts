@@ -47,6 +47,7 @@ describe('checkRequest rejects', () => {
       ['bucketKey', 'at most 256 bytes'],
     ],
     ['a long region', { region: '€'.repeat(86) }, 'LIMIT_EXCEEDED', ['region']],
+    ['a pin, which nobody may give yet', { pin: 'enhanced' }, 'INVALID_REQUEST', ['pin', 'enhanced']],
     ['a long pin', { pin: 'x'.repeat(257) }, 'LIMIT_EXCEEDED', ['pin']],
     [
       'a result partition past the last',
