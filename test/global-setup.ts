@@ -1,3 +1,4 @@
+import { applyPatches } from '../src/adapters/kafka/kafkajs/patches.ts';
 import { findStack } from '../src/local-stack/find-stack.ts';
 
 /**
@@ -6,6 +7,7 @@ import { findStack } from '../src/local-stack/find-stack.ts';
  */
 export default async function setup(): Promise<(() => Promise<void>) | undefined> {
   if (process.env['MILLRACE_KAFKA_BROKERS'] !== undefined) return undefined;
+  applyPatches();
   const stack = await findStack(process.env);
   Object.assign(process.env, stack.environment);
   return () => stack.stop();

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { applyPatches } from '../src/adapters/kafka/kafkajs/patches.ts';
 import { findStack } from '../src/local-stack/find-stack.ts';
 
 /**
@@ -38,12 +39,17 @@ async function check(name: string, command: string, args: readonly string[]): Pr
   return code === 0 ? { passed: 1, failed: 0, skipped: 0 } : { passed: 0, failed: 1, skipped: 0 };
 }
 
-async function vitest(projects: readonly string[], environment: NodeJS.ProcessEnv): Promise<Totals> {
+async function vitest(
+  projects: readonly string[],
+  environment: NodeJS.ProcessEnv,
+  workers: number,
+): Promise<Totals> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-test-'));
   const file = join(folder, 'results.json');
   try {
     const args = [
       'run',
+      `--maxWorkers=${workers}`,
       ...projects.flatMap((project) => ['--project', project]),
       '--reporter=default',
       '--reporter=json',
@@ -66,7 +72,8 @@ async function vitest(projects: readonly string[], environment: NodeJS.ProcessEn
 }
 
 /** Tests on real services; where no services are to be had, says so and, in CI, fails. */
-async function onRealServices(projects: readonly string[]): Promise<Totals> {
+async function onRealServices(projects: readonly string[], workers: number): Promise<Totals> {
+  applyPatches();
   const started = await findStack(process.env).catch((error: unknown) =>
     error instanceof Error ? error : new Error(String(error)),
   );
@@ -77,21 +84,24 @@ async function onRealServices(projects: readonly string[]): Promise<Totals> {
       : { passed: 0, failed: 0, skipped: projects.length };
   }
   try {
-    return await vitest(projects, { ...process.env, ...started.environment });
+    return await vitest(projects, { ...process.env, ...started.environment }, workers);
   } finally {
     await started.stop();
   }
 }
 
+/** Tests on real services mostly wait: for rebalances, sessions, restarts. */
+const WAITING_WORKERS = 4;
+
 const slow = process.argv.includes('--slow');
 const startedAt = Date.now();
 const totals: Totals[] = slow
-  ? [await onRealServices(['slow'])]
+  ? [await onRealServices(['slow'], 1)]
   : [
       await check('types', 'tsc', ['--noEmit']),
       await check('lint and format', 'biome', ['ci', '.']),
-      await vitest(['unit'], process.env),
-      await onRealServices(['conformance', 'integration']),
+      await vitest(['unit'], process.env, 2),
+      await onRealServices(['conformance', 'integration'], WAITING_WORKERS),
     ];
 const sum = totals.reduce((a, b) => ({
   passed: a.passed + b.passed,

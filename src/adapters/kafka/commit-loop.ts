@@ -3,7 +3,7 @@ import { within } from './backoff.ts';
 import type { PartitionOffset, Session } from './client.ts';
 
 const INTERVAL_MS = 100;
-const LAST_COMMIT_TIMEOUT_MS = 3_000;
+const LAST_COMMIT_TIMEOUT_MS = 2_000;
 
 /** What the loop needs to know of an owned partition. */
 export interface Committable {

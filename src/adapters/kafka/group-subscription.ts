@@ -104,7 +104,6 @@ export class GroupSubscription implements Subscription, SessionListener {
 
   async #close(): Promise<void> {
     await this.#ownership.releaseAll();
-    await this.#commits.now();
     this.#commits.stop();
     await this.#keeper.close();
     this.#ownership.clear();

@@ -24,6 +24,8 @@ import { TopicCatalog } from './topic-catalog.ts';
 /** A consumer that heard nothing for this long is given up, even though it may only wait for a broker that is away. */
 const STALE_MS = 45_000;
 const CLIENT_CLOSE_TIMEOUT_MS = 2_000;
+/** What the consumers' drain still produced gets this much time at least. */
+const LAST_SEND_TIMEOUT_MS = 1_000;
 
 export interface KafkaBus extends MessageBus {
   /** The longest time since any of its consumers heard from the broker; 0 without consumers. */
@@ -125,8 +127,10 @@ export class KafkaMessageBus implements KafkaBus {
 
   /** Consumers first: what they drain may still be produced. */
   async #close(): Promise<void> {
+    const startedAt = performance.now();
     await Promise.all([...this.#consumers].map((consumer) => consumer.close()));
-    await this.#sending.close(this.#options.drainTimeoutMs);
+    const leftMs = this.#options.drainTimeoutMs - (performance.now() - startedAt);
+    await this.#sending.close(Math.max(leftMs, LAST_SEND_TIMEOUT_MS));
     // A client waits for answers that may never come.
     const closed = this.#client.close().catch((error: unknown) => {
       this.#logger.warn({ error }, 'closing the client failed');

@@ -7,7 +7,7 @@ const RESTART_MOST_MS = 3_000;
 /** A session that lived so long was sound: the next restart does not wait as if it were the umpteenth. */
 const SOUND_AFTER_MS = 30_000;
 const WATCH_INTERVAL_MS = 1_000;
-const CLOSE_TIMEOUT_MS = 5_000;
+const CLOSE_TIMEOUT_MS = 3_000;
 
 export interface SessionKeeperOptions {
   open(): Promise<Session>;
