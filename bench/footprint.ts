@@ -8,11 +8,11 @@ import { startStack } from '../src/local-stack/start-stack.ts';
 import { applyTopics } from '../src/wiring/apply-topics.ts';
 import { kafkaTransport } from '../src/wiring/runtime.ts';
 import { Load } from './pipeline/load.ts';
+import { residentMb } from './pipeline/machine.ts';
 import { readEffort } from './pipeline/options.ts';
 import { encodedRequests } from './pipeline/requests.ts';
 import { newEnvironment } from './pipeline/run-once.ts';
 import { median } from './pipeline/statistics.ts';
-import { residentMb } from './pipeline/subject.ts';
 import type { BenchRow } from './run.ts';
 
 const PER_SECOND = 200;

@@ -41,10 +41,10 @@ export function medianOf(results: readonly RunResult[], of: (result: RunResult) 
 }
 
 function report(name: string, { requestBytes, load }: RunOptions, result: RunResult): void {
-  const { perSecond, latencyMsP50, latencyMsP99, cpuUs, brokerCpuUs, load1 } = result;
+  const { perSecond, latencyMsP50, latencyMsP99, cpuUs, brokerCpuUs, othersShare } = result;
   const how = load.kind === 'closed' ? `${load.window} in flight` : `${Math.round(load.perSecond)}/s offered`;
   console.error(
     `${name}, ${requestBytes} bytes, ${how}: ${perSecond.toFixed(0)}/s, p50 ${latencyMsP50.toFixed(1)} ms, p99 ${latencyMsP99.toFixed(1)} ms, ` +
-      `CPU ${cpuUs.toFixed(0)} µs and ${brokerCpuUs.toFixed(0)} µs of the broker, load ${load1.toFixed(1)}`,
+      `CPU ${cpuUs.toFixed(0)} µs and ${brokerCpuUs.toFixed(0)} µs of the broker; others took ${(othersShare * 100).toFixed(0)} % of the machine`,
   );
 }

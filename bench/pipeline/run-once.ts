@@ -1,4 +1,4 @@
-import { loadavg } from 'node:os';
+import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { silentTelemetry } from '../../src/adapters/memory/telemetry.ts';
 import type { ServiceName } from '../../src/cli/service-processes.ts';
@@ -11,15 +11,9 @@ import { applyTopics, plannedTopics } from '../../src/wiring/apply-topics.ts';
 import { kafkaTransport } from '../../src/wiring/runtime.ts';
 import { countRelayed, readBooks } from './books.ts';
 import { Load, type Observed } from './load.ts';
+import { cpuMs, machineBusyMs, quietMachine } from './machine.ts';
 import { encodedRequests } from './requests.ts';
-import {
-  cpuMs,
-  type Environment,
-  type Subject,
-  startAllStages,
-  startRelay,
-  startServices,
-} from './subject.ts';
+import { type Environment, type Subject, startAllStages, startRelay, startServices } from './subject.ts';
 
 /** What stands between ingress and scored-results. */
 export type Variant =
@@ -42,12 +36,15 @@ export interface RunResult extends Observed {
   /** CPU of the subject's processes, and of the broker, per request completed while measuring, µs. */
   cpuUs: number;
   brokerCpuUs: number;
-  /** Load average of the machine over the last minute, at the end. */
-  load1: number;
+  /** What all other processes took of the machine's cores meanwhile, 0 … 1. */
+  othersShare: number;
 }
 
 const POOL = 'cpu';
 const PARTITIONS = 4;
+/** A machine that somebody else works on is waited for, but not for ever. */
+const QUIET_SHARE_MAX = 0.15;
+const QUIET_PATIENCE_MS = 60_000;
 
 let runs = 0;
 
@@ -70,6 +67,7 @@ export function newEnvironment(stack: Stack, variant?: Variant): Record<string, 
 
 /** One measurement: topics and processes of its own, warm-up, load, then the books; all gone afterwards. @throws Error where a request was lost */
 export async function runOnce(stack: Stack, variant: Variant, options: RunOptions): Promise<RunResult> {
+  await quietMachine(QUIET_SHARE_MAX, QUIET_PATIENCE_MS);
   const environment = newEnvironment(stack, variant);
   const { settings } = loadSettings(environment);
   const client = await kafkaTransport(settings, silentTelemetry()).open();
@@ -121,18 +119,13 @@ async function underLoad(
   client: Connection,
   options: RunOptions,
 ): Promise<RunResult> {
-  const broker = [stack.pids['kafka-1'] ?? -1];
-  const cpu = { subject: 0, broker: 0 };
+  const meter = new CpuMeter(subject.pids, stack);
   const load = await Load.open({
     bus: client.bus,
     ingress: client.topics.ingress(),
     results: client.topics.fixed('scored-results'),
     requests: encodedRequests(options.requestBytes, client.codecs.for('ScoreRequest')),
-    onMeasuring(at) {
-      const sign = at === 'start' ? -1 : 1;
-      cpu.subject += sign * cpuMs(subject.pids);
-      cpu.broker += sign * cpuMs(broker);
-    },
+    onMeasuring: (at) => (at === 'start' ? meter.start() : meter.stop()),
   });
   const { warmUpMs, measureMs } = options;
   const observed =
@@ -140,12 +133,47 @@ async function underLoad(
       ? await load.closedLoop(options.load.window, warmUpMs, measureMs)
       : await load.openLoop(options.load.perSecond, warmUpMs, measureMs);
   await load.close();
-  return {
-    ...observed,
-    cpuUs: (cpu.subject * 1_000) / observed.completed,
-    brokerCpuUs: (cpu.broker * 1_000) / observed.completed,
-    load1: loadavg()[0] ?? Number.NaN,
-  };
+  return { ...observed, ...meter.read(observed.completed) };
+}
+
+/** CPU of the subject, of the broker, and of whoever else runs on the machine. */
+class CpuMeter {
+  readonly #subject: readonly number[];
+  readonly #broker: readonly number[];
+  readonly #ours: readonly number[];
+  #subjectMs = 0;
+  #brokerMs = 0;
+  #othersMs = 0;
+  #wallMs = 0;
+
+  constructor(subject: readonly number[], stack: Stack) {
+    this.#subject = subject;
+    this.#broker = [stack.pids['kafka-1'] ?? -1];
+    this.#ours = [...subject, ...Object.values(stack.pids), process.pid];
+  }
+
+  start(): void {
+    this.#count(-1);
+  }
+
+  stop(): void {
+    this.#count(1);
+  }
+
+  read(completed: number): Pick<RunResult, 'cpuUs' | 'brokerCpuUs' | 'othersShare'> {
+    return {
+      cpuUs: (this.#subjectMs * 1_000) / completed,
+      brokerCpuUs: (this.#brokerMs * 1_000) / completed,
+      othersShare: this.#othersMs / (this.#wallMs * cpus().length),
+    };
+  }
+
+  #count(sign: 1 | -1): void {
+    this.#subjectMs += sign * cpuMs(this.#subject);
+    this.#brokerMs += sign * cpuMs(this.#broker);
+    this.#othersMs += sign * (machineBusyMs() - cpuMs(this.#ours));
+    this.#wallMs += sign * performance.now();
+  }
 }
 
 async function checkBooks(variant: Variant, client: Connection): Promise<void> {

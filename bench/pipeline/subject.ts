@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process';
-import { mkdtempSync, readFileSync } from 'node:fs';
+import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ServiceName, startServiceProcess } from '../../src/cli/service-processes.ts';
@@ -91,32 +91,4 @@ function readiness(child: ChildProcess, name: string): Promise<void> {
       reject(new Error(`${name} ended with ${code ?? signal}`));
     });
   });
-}
-
-const TICKS_PER_SECOND = 100;
-
-/** CPU time that the processes took so far, user and system, ms. Linux; NaN elsewhere. */
-export function cpuMs(pids: readonly number[]): number {
-  let ticks = 0;
-  for (const pid of pids) {
-    const fields = readProc(pid, 'stat')
-      ?.replace(/^.*\) /s, '')
-      .split(' ');
-    ticks += Number(fields?.[11]) + Number(fields?.[12]);
-  }
-  return (ticks * 1_000) / TICKS_PER_SECOND;
-}
-
-/** Resident memory of a process, MB (10^6 bytes). Linux; NaN elsewhere. */
-export function residentMb(pid: number): number {
-  const kilobytes = /^VmRSS:\s+(\d+)/m.exec(readProc(pid, 'status') ?? '')?.[1];
-  return (Number(kilobytes ?? Number.NaN) * 1_024) / 1e6;
-}
-
-function readProc(pid: number, file: string): string | undefined {
-  try {
-    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
-  } catch {
-    return undefined;
-  }
 }

@@ -8,7 +8,7 @@ export class LatencySketch {
   #sketch = new DDSketch({ relativeAccuracy: 0.01 });
 
   add(ms: number): void {
-    this.#sketch.accept(ms < 0 ? 0 : ms);
+    this.#sketch.accept(Math.max(0, ms));
   }
 
   get count(): number {
