@@ -69,12 +69,7 @@ const EFFECTS = [
 ];
 const MAY_HAVE_EFFECTS = ['adapters', 'config', 'cli', 'local-stack'];
 /** Libraries that only compute; core uses no others. */
-const PURE_LIBRARIES = [
-  'yaml',
-  '@marcbachmann/cel-js',
-  '@datadog/sketches-js',
-  'node:buffer',
-];
+const PURE_LIBRARIES = ['yaml', '@marcbachmann/cel-js', '@datadog/sketches-js', 'node:buffer'];
 
 const root = resolve(import.meta.dirname, '..');
 

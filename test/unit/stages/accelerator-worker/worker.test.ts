@@ -262,6 +262,21 @@ describe('a slot that goes away', () => {
     expect(model.batches).toHaveLength(2);
   });
 
+  it('takes along what is known of its routers: their next dispatch starts afresh', async () => {
+    const { clock, worker, model, sent, take, turn } = startWorker({ config: { batchRequestsMax: 1 } });
+    take({ sequence: 90 });
+    await turn();
+    take({ sequence: 91 });
+    worker.abandon(() => true);
+    model.batches[0]?.end();
+    await clock.advanceBy(10);
+    take({ sequence: 3 });
+    await turn();
+    model.batches[1]?.end();
+    await clock.advanceBy(10);
+    expect(sent.map(({ lastSequenceSeen }) => lastSequenceSeen)).toEqual([91, 3]);
+  });
+
   it('takes along what waits to be tried alone', async () => {
     const { worker, model, take, turn } = startWorker();
     const [first, second] = [take({}, { slot: 1 }), take({}, { slot: 1 })];
