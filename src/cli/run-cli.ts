@@ -15,6 +15,8 @@ export async function runCommand(args: readonly string[], context: CliContext): 
   }
 }
 
+const LEAVE_MS = 500;
+
 /** Runs one command as this process. */
 export async function runCli(args: readonly string[]): Promise<void> {
   // `millrace results | head` closes the pipe: that is no fault.
@@ -24,5 +26,8 @@ export async function runCli(args: readonly string[]): Promise<void> {
   });
   const context = processContext();
   await runCommand(args, context);
-  if (context.exitCode !== 0) process.exitCode = context.exitCode;
+  if (context.exitCode === 0) return;
+  process.exitCode = context.exitCode;
+  // What a failed start left open must not keep the process; output gets the time to leave.
+  setTimeout(() => process.exit(context.exitCode), LEAVE_MS).unref();
 }

@@ -27,13 +27,18 @@ export function createImmediateAccelerator({ repository }: { repository: ModelRe
 
 function immediateModel(version: ModelVersion): LoadedModel {
   let unloaded = false;
+  const constants = new Constants();
   return {
     family: version.family,
     version: version.version,
     variant: version.variant,
     async run(items) {
       if (unloaded) throw new MillraceError('CLOSED', 'the model is unloaded');
-      return { items: items.map((item) => constantResult(version, item)), computeMs: 0, bytesMoved: 0 };
+      return {
+        items: items.map((item) => constantResult(version, item, constants)),
+        computeMs: 0,
+        bytesMoved: 0,
+      };
     },
     predictMs: () => 0,
     async unload() {
@@ -42,9 +47,21 @@ function immediateModel(version: ModelVersion): LoadedModel {
   };
 }
 
-function constantResult(version: ModelVersion, { scoreLimit }: ScoreItem): ItemResult {
+function constantResult(version: ModelVersion, { scoreLimit }: ScoreItem, constants: Constants): ItemResult {
   if (scoreLimit === 0) return emptyResult(version);
-  const constant = (): Float32Array => new Float32Array(scoreLimit).fill(CONSTANT_SCORE);
-  const heads = version.heads.map(({ name }) => ({ name, values: constant() }));
-  return { status: 'scored', scores: { heads, scores: constant() } };
+  const scores = constants.take(scoreLimit);
+  return {
+    status: 'scored',
+    scores: { heads: version.heads.map(({ name }) => ({ name, values: scores })), scores },
+  };
+}
+
+/** As many constant scores as were ever asked for, once: results share them. */
+class Constants {
+  #values = new Float32Array(0);
+
+  take(count: number): Float32Array {
+    if (this.#values.length < count) this.#values = new Float32Array(count * 2).fill(CONSTANT_SCORE);
+    return this.#values.subarray(0, count);
+  }
 }

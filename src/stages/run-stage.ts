@@ -72,7 +72,8 @@ export async function runStage<T>(deps: StageDeps, input: StageInput<T>): Promis
 class StageLoop<T> implements RunningStage {
   readonly #deps: StageDeps;
   readonly #input: StageInput<T>;
-  readonly #inFlight = new Map<string, number>();
+  /** By topic, then partition. */
+  readonly #inFlight = new Map<string, number[]>();
   readonly #drained: (() => void)[] = [];
   readonly #schemaWait: SchemaWait<InboundRecord>;
   /** Acknowledged before the bus had handed out the subscription: it may deliver sooner than that. */
@@ -216,11 +217,19 @@ class StageLoop<T> implements RunningStage {
   }
 
   #publish(record: InboundRecord, outputs: readonly OutboundRecord[], smaller?: Smaller): void {
-    let pending = outputs.length;
-    if (pending === 0) {
-      this.#acknowledge(record);
-      return;
+    const [output] = outputs;
+    if (output === undefined) this.#acknowledge(record);
+    else if (outputs.length > 1) this.#publishAll(record, outputs, smaller);
+    else {
+      this.#deps.bus.produce(traced(output, record)).then(
+        () => this.#acknowledge(record),
+        (error: unknown) => this.#refused(record, outputs, error, smaller),
+      );
     }
+  }
+
+  #publishAll(record: InboundRecord, outputs: readonly OutboundRecord[], smaller: Smaller | undefined): void {
+    let pending = outputs.length;
     const refused: OutboundRecord[] = [];
     let failure: unknown;
     const settled = (): void => {
@@ -273,16 +282,22 @@ class StageLoop<T> implements RunningStage {
 
   async #release(partitions: readonly TopicPartition[]): Promise<void> {
     this.#abandon(matching(partitions));
-    const keys = partitions.map((partition) => keyOf(partition));
-    while (keys.some((key) => (this.#inFlight.get(key) ?? 0) > 0)) {
+    const isBusy = ({ topic, partition }: TopicPartition): boolean =>
+      (this.#inFlight.get(topic)?.[partition] ?? 0) > 0;
+    while (partitions.some(isBusy)) {
       await new Promise<void>((resolve) => this.#drained.push(resolve));
     }
   }
 
   #count(record: InboundRecord, change: 1 | -1): void {
-    const key = keyOf(record);
-    const count = (this.#inFlight.get(key) ?? 0) + change;
-    this.#inFlight.set(key, count);
+    const { topic, partition } = record;
+    let counts = this.#inFlight.get(topic);
+    if (counts === undefined) {
+      counts = [];
+      this.#inFlight.set(topic, counts);
+    }
+    const count = (counts[partition] ?? 0) + change;
+    counts[partition] = count;
     this.#total += change;
     if (count <= 0) for (const resolve of this.#drained.splice(0)) resolve();
   }

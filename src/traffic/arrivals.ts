@@ -26,7 +26,7 @@ export function* generatedArrivals(
   const calmPerMs = options.ratePerSecond / 1_000 / (1 + share * ((burst?.factor ?? 1) - 1));
   let timeMs = 0;
   for (;;) {
-    const inBurst = burst !== undefined && timeMs % burst.everyMs < burst.lengthMs;
+    const inBurst = burst !== undefined && isBurst(timeMs, burst);
     const perMs = inBurst ? calmPerMs * burst.factor : calmPerMs;
     const afterMs = -Math.log(1 - random.next()) / perMs;
     timeMs += afterMs;
@@ -38,6 +38,12 @@ export function* generatedArrivals(
       },
     };
   }
+}
+
+/** In the middle of each period, so that a short run begins calmly. */
+function isBurst(timeMs: number, { everyMs, lengthMs }: { everyMs: number; lengthMs: number }): boolean {
+  const intoMs = (timeMs % everyMs) - (everyMs - lengthMs) / 2;
+  return intoMs >= 0 && intoMs < lengthMs;
 }
 
 function logUniform(least: number, most: number, random: RandomStream): number {

@@ -9,6 +9,7 @@ import { createCodecs } from '../contracts/codec.ts';
 import { recordTopics } from '../contracts/topic-specs.ts';
 import { topicNames } from '../contracts/topics.ts';
 import { createTopicDelay } from '../core/latency/topic-delay.ts';
+import type { Accelerator } from '../ports/accelerator.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { MessageBus } from '../ports/message-bus.ts';
 import type { RandomSource } from '../ports/random.ts';
@@ -16,7 +17,7 @@ import type { Telemetry } from '../ports/telemetry.ts';
 import type { Stage, StageDeps } from '../stages/stage.ts';
 import { applyTopics } from './apply-topics.ts';
 import { createBackend, loadModels, openModels } from './backends.ts';
-import { fleetPools, readBuiltInPolicy, readFleet } from './policy-files.ts';
+import { fleetPools, type PoolOfFleet, readBuiltInPolicy, readFleet } from './policy-files.ts';
 import {
   startAcceleratorWorker,
   startFeatureExtractor,
@@ -47,6 +48,8 @@ export async function startEmbedded(
   { telemetry, random, clock = systemClock() }: EmbeddedDeps,
 ): Promise<EmbeddedPipeline> {
   const fleet = readFleet(settings);
+  // Before anything is started: a policy that is refused leaves nothing behind.
+  const { name, version } = readBuiltInPolicy(settings, fleet).ref;
   const pools = fleetPools(fleet);
   const topics = topicNames(settings.prefix);
   const registry = memorySchemaRegistry();
@@ -77,12 +80,18 @@ export async function startEmbedded(
   const repository = await openModels(settings, telemetry);
   const stages: Stage[] = [];
   const buses: MessageBus[] = [];
-  const start = async (name: string, open: (deps: StageDeps) => Promise<Stage>): Promise<void> => {
-    const deps = await openDeps(name);
+  const backends: Accelerator[] = [];
+  const close = async (): Promise<void> => {
+    for (const stage of [...stages].reverse()) await stage.close();
+    for (const bus of buses) await bus.close();
+    for (const backend of backends) await backend.close();
+  };
+  const start = async (stage: string, open: (deps: StageDeps) => Promise<Stage>): Promise<void> => {
+    const deps = await openDeps(stage);
     buses.push(deps.bus);
     stages.push(await open(deps));
   };
-  for (const { pool, accelerator, simulated } of pools) {
+  const startWorker = async ({ pool, accelerator, simulated }: PoolOfFleet): Promise<void> => {
     const worker = {
       ...settings.worker,
       pool,
@@ -92,20 +101,22 @@ export async function startEmbedded(
     };
     const own = { ...settings, worker };
     const backend = createBackend(own, accelerator, { repository, clock, random });
+    backends.push(backend);
     const models = await loadModels(backend, repository, telemetry);
     await start(`worker-${pool}`, (deps) => startAcceleratorWorker(own, deps, { fleet, backend, models }));
+  };
+  try {
+    for (const pool of pools) await startWorker(pool);
+    const trusting = { ...settings, controller: { ...settings.controller, acceptUnsigned: true } };
+    await start('controller', (deps) => startPolicyController(trusting, deps, { fleet, store }));
+    await start('router', (deps) => startRequestRouter(settings, deps, { fleet, store, repository }));
+    if (settings.topology === 'split')
+      await start('extractor', (deps) => startFeatureExtractor(settings, deps, repository));
+  } catch (error) {
+    // Whoever could not start it all must not be kept running by what did start.
+    await close();
+    throw error;
   }
-  await start('controller', (deps) =>
-    startPolicyController(
-      { ...settings, controller: { ...settings.controller, acceptUnsigned: true } },
-      deps,
-      { fleet, store },
-    ),
-  );
-  await start('router', (deps) => startRequestRouter(settings, deps, { fleet, store, repository }));
-  if (settings.topology === 'split')
-    await start('extractor', (deps) => startFeatureExtractor(settings, deps, repository));
-  const { name, version } = readBuiltInPolicy(settings, fleet).ref;
   return {
     clock,
     policyName: `${name}@${version}`,
@@ -115,10 +126,7 @@ export async function startEmbedded(
       const { bus, codecs } = await openDeps(`client-${randomUUID().slice(0, 8)}`);
       return { bus, codecs, topics, clock, telemetry, newId: () => randomUUID(), close: () => bus.close() };
     },
-    async close() {
-      for (const stage of [...stages].reverse()) await stage.close();
-      for (const bus of buses) await bus.close();
-    },
+    close,
   };
 }
 

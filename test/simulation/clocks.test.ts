@@ -4,7 +4,8 @@ import type { Installation } from './installation.ts';
 import { runFault } from './run-fault.ts';
 
 const HOUR_MS = 3_600_000;
-const SEEDS = 2;
+/** Extractor and router apart, and fused; clocks ahead, and back. */
+const SEEDS = [2, 3];
 const STALLED = ['extractor', 'router', 'cpu-0'];
 /** Long enough that a request that waits out the stall in a topic has used up its budget there. */
 const STALL_MS = 400;
@@ -66,21 +67,19 @@ describe.each<Whose>(['the broker', 'every host', 'the broker and every host'])(
     it.each(STALLED.flatMap((stalled) => (['before', 'after'] as const).map((at) => ({ stalled, at }))))(
       '$at a stall of $stalled: waits in topics are charged as ever, and nobody else expires',
       async (of) => {
-        let waited = 0;
-        for (let seed = 1; seed <= SEEDS; seed += 1) {
+        for (const seed of SEEDS) {
           const right = await expired(stall(of.stalled, whose, of.at, 'right'), seed);
           const wrong = await expired(stall(of.stalled, whose, of.at, 'wrong'), seed);
           expect(wrong, `seed ${seed}`).toEqual(right);
-          waited += right.length;
+          expect(right.length, `seed ${seed}`).toBeGreaterThan(0);
         }
-        expect(waited).toBeGreaterThan(0);
       },
     );
 
     it.each(STALLED)(
       'within a stall of %s: nobody expires who would not have with right clocks',
       async (stalled) => {
-        for (let seed = 1; seed <= SEEDS; seed += 1) {
+        for (const seed of SEEDS) {
           const right = await expired(stall(stalled, whose, 'within', 'right'), seed);
           const wrong = await expired(stall(stalled, whose, 'within', 'wrong'), seed);
           expect(

@@ -19,7 +19,10 @@ export function protocolName({ kind }: Membership): string {
   return `millrace-${kind}`;
 }
 
-/** What the group's leader decides. `countOf` answers 0 for a topic that does not exist. */
+/**
+ * What the group's leader decides. `countOf` answers 0 for a topic that the broker does not know: it may have been deleted, but a broker that has
+ * only just started may also not have heard of it yet. Until it is known again its partitions stay with those who own them.
+ */
 export function assignPartitions(
   membership: Membership,
   members: readonly Member[],
@@ -28,7 +31,10 @@ export function assignPartitions(
   const topics = [...new Set(members.flatMap((member) => member.topics))].sort();
   switch (membership.kind) {
     case 'spread':
-      return spreadPartitions(members, new Map(topics.map((topic) => [topic, countOf(topic)])));
+      return spreadPartitions(
+        members,
+        new Map(topics.map((topic) => [topic, countOf(topic) || countClaimed(members, topic)])),
+      );
     case 'slots':
       return holdSlots(members, topics[0] ?? '');
     case 'reader': {
@@ -82,6 +88,11 @@ export function holdSlots(members: readonly Member[], topic: string): Assignment
       rank === 0 ? slots.map((partition) => ({ topic, partition })) : [],
     ]),
   );
+}
+
+function countClaimed(members: readonly Member[], topic: string): number {
+  const claimed = members.flatMap(({ owned }) => owned.filter((each) => each.topic === topic));
+  return claimed.reduce((count, { partition }) => Math.max(count, partition + 1), 0);
 }
 
 function partitionsOf(topic: string, count: number): TopicPartition[] {

@@ -5,6 +5,8 @@ import type { KafkaClient } from './client.ts';
 const AGE_MAX_MS = 5_000;
 /** A topic that was just created is not known to every broker at once. */
 const APPEAR_TIMEOUT_MS = 5_000;
+/** Nor is one that exists to a broker that has only just started: it is believed that it is gone when nobody knew it for so long. */
+const FORGET_AFTER_MS = 15_000;
 const RETRY_FIRST_MS = 50;
 const RETRY_MOST_MS = 1_000;
 
@@ -12,7 +14,10 @@ type Leaders = readonly number[];
 
 interface Entry {
   /** Leader per partition, -1 where there is none just now. */
-  leaders: Leaders;
+  readonly leaders: Leaders;
+  /** When a broker last knew the topic. */
+  readonly seenAt: number;
+  /** When a broker was last asked. */
   readAt: number;
 }
 
@@ -101,8 +106,11 @@ export class TopicCatalog {
 
   async #read(topic: string): Promise<void> {
     const leaders = (await this.#client.leaders([topic])).get(topic);
-    if (leaders === undefined) this.#entries.delete(topic);
-    else this.#entries.set(topic, { leaders, readAt: performance.now() });
+    const now = performance.now();
+    const entry = this.#entries.get(topic);
+    if (leaders !== undefined) this.#entries.set(topic, { leaders, seenAt: now, readAt: now });
+    else if (entry === undefined || now - entry.seenAt > FORGET_AFTER_MS) this.#entries.delete(topic);
+    else entry.readAt = now;
   }
 }
 

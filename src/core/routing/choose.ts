@@ -88,20 +88,13 @@ function filterSlots(
 }
 
 /** The version that the slot's worker would run: the pinned one, else its newest of the variant. */
-function versionServed(slot: Slot, model: ModelWanted): string | undefined {
-  let newest: string | undefined;
-  for (const served of slot.status.models) {
+function versionServed({ status }: Slot, model: ModelWanted): string | undefined {
+  for (const served of status.models) {
     if (served.family !== model.family) continue;
-    if (model.version !== undefined) {
-      if (served.version === model.version) return served.version;
-    } else if (
-      served.variant === model.variant &&
-      (newest === undefined || compareVersions(served.version, newest) > 0)
-    ) {
-      newest = served.version;
-    }
+    if (model.version === undefined ? served.variant === model.variant : served.version === model.version)
+      return served.version;
   }
-  return newest;
+  return undefined;
 }
 
 /** Versions are numbers in the repository's layout; anything else sorts as text below them. */

@@ -1,3 +1,4 @@
+import { compareVersions } from './choose.ts';
 import { type Outstanding, Slot, type SlotAck, type WorkerStatus } from './slot.ts';
 
 export interface FleetStateOptions {
@@ -32,8 +33,12 @@ export class FleetState {
     const known = this.#lastSequence.get(status.worker);
     if (known?.incarnation === status.incarnation && status.sequence <= known.sequence) return;
     this.#lastSequence.set(status.worker, { incarnation: status.incarnation, sequence: status.sequence });
+    const kept = {
+      ...status,
+      models: status.models.toSorted((a, b) => compareVersions(b.version, a.version)),
+    };
     const slots = this.#poolSlots(status.pool);
-    for (const partition of status.slots) this.#claim(slots, partition, status, nowMs);
+    for (const partition of status.slots) this.#claim(slots, partition, kept, nowMs);
     for (const slot of slots.values()) {
       if (slot.status.worker === status.worker && !status.slots.includes(slot.partition))
         slot.statusAtMs = Number.NEGATIVE_INFINITY;

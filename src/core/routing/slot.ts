@@ -11,6 +11,7 @@ export interface WorkerStatus {
   slots: readonly number[];
   kernels: readonly string[];
   memories: readonly string[];
+  /** `FleetState` keeps them newest first. */
   models: readonly { family: string; version: string; variant: 'baseline' | 'enhanced' }[];
   speed: number;
   batchRequests: number;

@@ -38,7 +38,8 @@ interface Correspondent {
  */
 export class AckSender {
   readonly #options: AckSenderOptions;
-  readonly #correspondents = new Map<string, Correspondent>();
+  /** By slot, then router. */
+  readonly #correspondents = new Map<number, Map<string, Correspondent>>();
   #scheduled = false;
 
   constructor(options: AckSenderOptions) {
@@ -78,7 +79,7 @@ export class AckSender {
 
   flush(): void {
     const load = this.#options.load();
-    for (const router of this.#correspondents.values()) {
+    for (const router of [...this.#correspondents.values()].flatMap((routers) => [...routers.values()])) {
       if (router.completed.length === 0) continue;
       this.#send(router, load);
       router.completed = [];
@@ -90,7 +91,12 @@ export class AckSender {
   #of(delivery: Delivery<Dispatch>): Correspondent {
     const { router, ackPartition } = delivery.value;
     const slot = delivery.record.partition;
-    const known = this.#correspondents.get(keyOf(router, slot));
+    let routers = this.#correspondents.get(slot);
+    if (routers === undefined) {
+      routers = new Map();
+      this.#correspondents.set(slot, routers);
+    }
+    const known = routers.get(router);
     if (known !== undefined) return known;
     const fresh: Correspondent = {
       router,
@@ -101,12 +107,12 @@ export class AckSender {
       sojournMs: [],
       lastSequenceSeen: -1,
     };
-    this.#correspondents.set(keyOf(router, slot), fresh);
+    routers.set(router, fresh);
     return fresh;
   }
 
   #forgetIfDone({ router, slot, held, completed }: Correspondent): void {
-    if (held <= 0 && completed.length === 0) this.#correspondents.delete(keyOf(router, slot));
+    if (held <= 0 && completed.length === 0) this.#correspondents.get(slot)?.delete(router);
   }
 
   #send(correspondent: Correspondent, load: WorkerLoad): void {
@@ -135,8 +141,4 @@ export class AckSender {
       value: codec.encode(ack),
     });
   }
-}
-
-function keyOf(router: string, slot: number): string {
-  return `${router} ${slot}`;
 }

@@ -122,13 +122,15 @@ export async function createAcceleratorWorkerStage(
 
 /** The pinned version, else the newest of the variant. */
 function modelChooser(models: readonly LoadedModel[]) {
+  const newestFirst = models
+    .toSorted((a, b) => compareVersions(b.version, a.version))
+    .map((model) => ({ model, variant: model.variant.toUpperCase() }));
   return (family: string, version: string | null, variant: Dispatch['variant']): LoadedModel | undefined => {
-    const able = models.filter(
-      (model) =>
-        model.family === family &&
-        (version === null ? model.variant === variant.toLowerCase() : model.version === version),
-    );
-    return [...able].sort((a, b) => compareVersions(b.version, a.version))[0];
+    for (const known of newestFirst) {
+      if (known.model.family !== family) continue;
+      if (version === null ? known.variant === variant : known.model.version === version) return known.model;
+    }
+    return undefined;
   };
 }
 

@@ -41,6 +41,8 @@ export class WorkerWindows {
   readonly #identity: { worker: string; incarnation: string; pool: string };
   readonly #clock: Clock;
   #open = new Map<string, OpenWindow>();
+  /** The one that was asked for last: most requests are of one kind. */
+  #latest: OpenWindow | undefined;
   #startedMs: number;
   #sequence = 0;
 
@@ -75,6 +77,7 @@ export class WorkerWindows {
     const windowMs = nowMs - this.#startedMs;
     const taken = [...this.#open.values()].map((window) => this.#close(window, windowMs));
     this.#open = new Map();
+    this.#latest = undefined;
     this.#startedMs = nowMs;
     return taken;
   }
@@ -110,6 +113,11 @@ export class WorkerWindows {
   }
 
   #of(dispatch: Dispatch): OpenWindow {
+    if (this.#latest === undefined || !isOf(this.#latest, dispatch)) this.#latest = this.#find(dispatch);
+    return this.#latest;
+  }
+
+  #find(dispatch: Dispatch): OpenWindow {
     const { kernel, memory, model, variant, policy } = dispatch;
     const modelVersion = dispatch.modelVersion ?? '';
     const key = [kernel, memory, model, modelVersion, variant, policy.arm].join(' ');
@@ -134,6 +142,17 @@ export class WorkerWindows {
     }
     return window;
   }
+}
+
+function isOf(window: OpenWindow, dispatch: Dispatch): boolean {
+  return (
+    window.kernel === dispatch.kernel &&
+    window.memory === dispatch.memory &&
+    window.model === dispatch.model &&
+    window.modelVersion === (dispatch.modelVersion ?? '') &&
+    window.variant === dispatch.variant &&
+    window.arm === dispatch.policy.arm
+  );
 }
 
 function countHead(window: OpenWindow, name: string, values: Float32Array): void {

@@ -298,8 +298,12 @@ export class Controller {
   }
 
   async #record(event: ControllerEvent, cause: Cause | undefined): Promise<void> {
-    const { bus, codecs, topics, clock } = this.#deps;
+    const { bus, codecs, topics, clock, telemetry } = this.#deps;
     const built = this.#controlEvent(event, cause, clock.wallMs());
+    const { scope, epoch, actor, commandId, reason } = built;
+    if (built.accepted)
+      telemetry.logger.info({ scope, epoch, actor, commandId, type: event.type }, 'decided');
+    else telemetry.logger.warn({ scope, actor, commandId, reason }, 'a command was refused');
     await bus.produce({
       topic: topics.fixed('control-events'),
       partition: 0,

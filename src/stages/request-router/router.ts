@@ -13,7 +13,13 @@ import type { TopicNames } from '../../contracts/topics.ts';
 import { type Work, WorkQueue } from '../../core/batching/work-queue.ts';
 import { type ErrorCode, MillraceError } from '../../core/errors.ts';
 import { explainDecision } from '../../core/policy/explain.ts';
-import { type Choice, chooseTarget, type PoolsOf, type TargetChosen } from '../../core/routing/choose.ts';
+import {
+  type Choice,
+  chooseTarget,
+  type PoolsOf,
+  type TargetChosen,
+  type TargetWanted,
+} from '../../core/routing/choose.ts';
 import { FleetState } from '../../core/routing/fleet-state.ts';
 import type { Cancel, Clock } from '../../ports/clock.ts';
 import type { InboundRecord, OutboundRecord } from '../../ports/message-bus.ts';
@@ -75,16 +81,21 @@ export class Router {
   readonly #deps: RouterDeps;
   /** By leaf and model: for what is in one queue there is a place for all or for none. */
   readonly #waiting = new Map<string, WorkQueue<Waiting>>();
+  readonly #random: () => number;
   #policy: ActivePolicy;
   #vector: Float64Array;
+  /** Of each leaf of the policy. */
+  #targets: readonly TargetWanted[];
   #sequence = 0;
   #wakeUp: Cancel | undefined;
 
   constructor(config: RouterConfig, deps: RouterDeps, policy: ActivePolicy) {
     this.#config = config;
     this.#deps = deps;
+    this.#random = () => deps.random.next();
     this.#policy = policy;
     this.#vector = new Float64Array(policy.compiled.signalNames.length);
+    this.#targets = targetsOf(policy);
     this.fleet = new FleetState({ statusStaleMs: config.statusStaleMs, creditsMax: config.creditsMax });
   }
 
@@ -109,6 +120,7 @@ export class Router {
     const jobs = this.#takeWaiting(() => true).sort((a, b) => a.deadlineMs - b.deadlineMs);
     this.#policy = policy;
     this.#vector = new Float64Array(policy.compiled.signalNames.length);
+    this.#targets = targetsOf(policy);
     for (const job of jobs) this.route(job);
   }
 
@@ -178,11 +190,11 @@ export class Router {
       return true;
     }
     const leaf = this.#policy.compiled.leaves[leafIndex];
-    if (leaf === undefined) throw new Error(`leaf ${leafIndex} is not in the policy`);
+    const target = this.#targets[leafIndex];
+    if (leaf === undefined || target === undefined) throw new Error(`leaf ${leafIndex} is not in the policy`);
     const variant = leaf.variant ?? 'baseline';
     const model = { family: job.request.model, version: job.request.modelVersion ?? undefined, variant };
     const predictedMs = predictedMsOf(job.request);
-    const target = { ...leaf.target, fallback: leaf.fallback };
     const choice: Choice = chooseTarget(
       this.fleet,
       this.#config.poolsOf,
@@ -190,7 +202,7 @@ export class Router {
       model,
       predictedMs,
       nowMs,
-      () => this.#deps.random.next(),
+      this.#random,
     );
     switch (choice.status) {
       case 'chosen':
@@ -344,6 +356,10 @@ export class Router {
     }
     return jobs;
   }
+}
+
+function targetsOf({ compiled }: ActivePolicy): TargetWanted[] {
+  return compiled.leaves.map((leaf) => ({ ...leaf.target, fallback: leaf.fallback }));
 }
 
 function waitingWork(job: RouteJob, leaf: number): Work<Waiting> {

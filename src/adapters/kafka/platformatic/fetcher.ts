@@ -40,6 +40,8 @@ export class Fetcher {
   readonly #places = new PartitionTable<Place>();
   /** Nodes that a loop runs for; -1 is the loop that looks for leaders. */
   readonly #loops = new Map<number, Promise<void>>();
+  /** Whoever owns nothing fetches nothing, and yet must hear of a topic that grows. */
+  readonly #watch = setInterval(() => this.#describeQuietly(), METADATA_AGE_MAX_MS);
   #isOver = false;
   #describedAt = Number.NEGATIVE_INFINITY;
   #answeredAt = performance.now();
@@ -87,6 +89,7 @@ export class Fetcher {
   /** Resolves when no request is under way any more. */
   async close(): Promise<void> {
     this.#isOver = true;
+    clearInterval(this.#watch);
     await Promise.all(this.#loops.values());
   }
 
@@ -133,6 +136,13 @@ export class Fetcher {
         this.#describedAt = Number.NEGATIVE_INFINITY;
       }
     }
+  }
+
+  #describeQuietly(): void {
+    if (this.#loops.size > 0) return;
+    this.#describeIfOld(true).catch((error: unknown) => {
+      this.#options.logger.debug({ error }, 'the topics could not be described');
+    });
   }
 
   /** Partitions may have moved to another leader, and topics may have grown. */

@@ -20,7 +20,8 @@ export class GroupSession implements Session {
   readonly #fetcher: Fetcher;
   readonly #context: SessionContext;
   #isOver = false;
-  #counts: string | undefined;
+  /** Partitions of all topics. */
+  #count = 0;
 
   constructor(context: SessionContext) {
     const { client, session, listener, logger } = context;
@@ -101,13 +102,13 @@ export class GroupSession implements Session {
     this.#context.listener.onCrashed(this, error);
   }
 
-  /** New partitions belong to nobody until the group agrees on them. */
+  /** New partitions belong to nobody until the group agrees on them. A broker that knows of fewer is behind. */
   #rejoinIfGrown(cluster: Cluster): void {
     const { topics, membership } = this.#context.session;
-    const counts = topics.map((topic) => cluster.topic(topic)?.leaders.length ?? 0).join();
-    if (this.#counts !== undefined && this.#counts !== counts && membership.kind === 'spread')
-      this.#member.rejoin();
-    this.#counts = counts;
+    const count = topics.reduce((sum, topic) => sum + (cluster.topic(topic)?.leaders.length ?? 0), 0);
+    if (count <= this.#count) return;
+    if (this.#count > 0 && membership.kind === 'spread') this.#member.rejoin();
+    this.#count = count;
   }
 }
 
@@ -168,7 +169,7 @@ export class ReaderSession implements Session {
 
   #assignIfGrown(): void {
     const partitions = this.#partitions();
-    if (partitions.length === this.#known) return;
+    if (partitions.length <= this.#known) return;
     this.#known = partitions.length;
     this.#fetcher.assign(partitions);
     this.#context.listener.onJoined(this, { memberId: 'reader', generation: this.#generation++, partitions });

@@ -200,6 +200,17 @@ describe('holdSlots', () => {
 });
 
 describe('assignPartitions', () => {
+  it('leaves the partitions of a topic that the broker does not know with their owners', () => {
+    const owned = [0, 1, 2].map((partition) => ({ topic: 't', partition }));
+    const members: Member[] = [
+      { id: 'a', topics: ['t'], generation: 1, owned: owned.slice(0, 2) },
+      { id: 'b', topics: ['t'], generation: 1, owned: owned.slice(2) },
+    ];
+    const assignment = assignPartitions({ kind: 'spread' }, members, () => 0);
+    expect(assignment.get('a')).toEqual(owned.slice(0, 2));
+    expect(assignment.get('b')).toEqual(owned.slice(2));
+  });
+
   it('gives a reader all partitions that exist of those that it wants', () => {
     const reader: Member = { id: 'r', topics: ['a', 'b'], generation: -1, owned: [] };
     const countOf = (topic: string) => (topic === 'a' ? 2 : 4);
