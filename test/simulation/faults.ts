@@ -1,7 +1,8 @@
 import { makeControlCommand, type OutcomeKind } from '../../src/contracts/records.ts';
 import type { RandomStream } from '../../src/ports/random.ts';
+import { policyText, SLOTS } from './fleet.ts';
 import type { Host } from './host.ts';
-import { type Installation, policyText, SESSION_TIMEOUT_MS, SLOTS } from './installation.ts';
+import { type Installation, SESSION_TIMEOUT_MS } from './installation.ts';
 import { scheduleBytes, type Traffic, type TrafficOptions } from './traffic.ts';
 
 /** Something that goes wrong, and is mended before it returns. */

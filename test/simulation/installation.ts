@@ -5,117 +5,47 @@ import { memorySchemaRegistry } from '../../src/adapters/registry/memory.ts';
 import type { Connection } from '../../src/client/connection.ts';
 import { type Codecs, createCodecs } from '../../src/contracts/codec.ts';
 import { recordTopics, topicSpecs } from '../../src/contracts/topic-specs.ts';
-import { topicNames } from '../../src/contracts/topics.ts';
 import { createTopicDelay } from '../../src/core/latency/topic-delay.ts';
-import { parseFleet } from '../../src/core/policy/parse-fleet.ts';
 import { seededRandom } from '../../src/core/random/seeded-random.ts';
-import { DEFAULT_REQUEST_LIMITS } from '../../src/core/request/limits.ts';
 import { createSignalExtractor } from '../../src/core/signals/extract.ts';
-import { openRepository } from '../../src/inference/repository/open-repository.ts';
 import { createSimulatedAccelerator } from '../../src/inference/simulated/accelerator.ts';
-import type { ServiceProfile } from '../../src/inference/simulated/profiles.ts';
 import type { LoadedModel } from '../../src/ports/accelerator.ts';
 import type { RandomStream } from '../../src/ports/random.ts';
 import { type VirtualClock, virtualClock } from '../../src/simulation/virtual-clock.ts';
 import { createAcceleratorWorkerStage } from '../../src/stages/accelerator-worker/stage.ts';
-import {
-  createFeatureExtractorStage,
-  type FeatureExtractorConfig,
-} from '../../src/stages/feature-extractor/stage.ts';
+import { createFeatureExtractorStage } from '../../src/stages/feature-extractor/stage.ts';
 import { createPolicyControllerStage } from '../../src/stages/policy-controller/stage.ts';
-import type { ActivePolicy } from '../../src/stages/request-router/active-policy.ts';
 import { createFusedStage } from '../../src/stages/request-router/fused-stage.ts';
 import { PolicySource } from '../../src/stages/request-router/policy-source.ts';
 import { Router } from '../../src/stages/request-router/router.ts';
 import { createRequestRouterStage, type RequestRouterConfig } from '../../src/stages/request-router/stage.ts';
 import type { Stage, StageDeps } from '../../src/stages/stage.ts';
 import { type OutsideLedger, openOutsideLedger } from '../../src/traffic/outside-ledger.ts';
-import { compileChecked, digestOf, poolsOf } from '../../src/wiring/policy-files.ts';
-import { costModels } from '../../src/wiring/stages.ts';
+import { compileChecked, digestOf } from '../../src/wiring/policy-files.ts';
 import { type SwitchableRegistry, switchableRegistry } from '../integration/switchable-registry.ts';
 import { Auditor } from './auditor.ts';
+import {
+  ACCELERATORS,
+  BUILT_IN,
+  costs,
+  EXTRACTOR,
+  FLEET,
+  PARTITIONS,
+  POOLS,
+  PROFILE,
+  ROUTER,
+  repository,
+  SLOTS,
+  topics,
+} from './fleet.ts';
 import { type Host, HostClock } from './host.ts';
 import { networkedBus } from './network.ts';
 
 export const SESSION_TIMEOUT_MS = 2_000;
 const DRAIN_TIMEOUT_MS = 1_000;
-const PARTITIONS = 2;
 /** Nothing takes longer than this, whatever happens to it. */
 const SETTLED_MS = 60_000;
 
-const topics = topicNames('sim');
-const FLEET = parseFleet(
-  Buffer.from(`
-apiVersion: millrace/v1
-kind: Fleet
-name: sim
-accelerators:
-  cpu: {kernels: [dense], memories: [host], pools: [{pool: cpu, capacityClass: dedicated}]}
-  gpu-a100: {kernels: [dense], memories: [host], pools: [{pool: gpu, capacityClass: dedicated}]}
-`),
-);
-export const SLOTS: ReadonlyMap<string, number> = new Map([
-  ['cpu', 2],
-  ['gpu', 1],
-]);
-const ACCELERATORS: ReadonlyMap<string, string> = new Map([
-  ['cpu', 'cpu'],
-  ['gpu', 'gpu-a100'],
-]);
-const POOLS = [...SLOTS.keys()];
-
-/** A text of the policy that all routers follow. Wide requests are the GPU's; each class stands in for the other. */
-export function policyText(version: number): Buffer {
-  return Buffer.from(`
-apiVersion: millrace/v1
-kind: RoutingPolicy
-name: sim
-version: ${version}
-signals: {candidateCount: int}
-tree:
-  - {id: wide, when: candidateCount > 12, to: {accelerator: gpu-a100, kernel: dense, memory: host}, fallback: [cpu]}
-  - {id: rest, to: {accelerator: cpu, kernel: dense, memory: host}, fallback: [gpu-a100]}
-`);
-}
-
-function activePolicy(version: number): ActivePolicy {
-  const text = policyText(version);
-  const ref = { digest: digestOf(text), name: 'sim', version };
-  return { ref, epoch: 0, compiled: compileChecked(text, FLEET), source: 'built-in' };
-}
-const BUILT_IN = activePolicy(1);
-
-/** A batch of four small requests takes about 19 ms. */
-const PROFILE: ServiceProfile = {
-  accelerator: 'sim',
-  launchMs: 10,
-  requestMs: 2,
-  candidateMs: 0.02,
-  jitterSigma: 0.3,
-  kernels: { dense: { factor: 1 } },
-  memories: { host: 1 },
-};
-
-const repository = await openRepository('models/repository');
-const costs = costModels(repository);
-const EXTRACTOR: FeatureExtractorConfig = {
-  ingress: [topics.ingress()],
-  families: new Map(repository.families.map(({ family, contract }) => [family, contract])),
-  limits: { ...DEFAULT_REQUEST_LIMITS, resultPartitions: PARTITIONS },
-  deadLetterPayload: 'full',
-  unacknowledgedMax: 50,
-  tries: 3,
-};
-const ROUTER: Omit<RequestRouterConfig, 'router' | 'ackPartition'> = {
-  creditsMax: 64,
-  statusStaleMs: 500,
-  giveUpGraceMs: 500,
-  poolsOf: poolsOf(FLEET),
-  unacknowledgedMax: 50,
-  deadLetterPayload: 'full',
-  tries: 3,
-  windowMs: 1_000,
-};
 const written = recordTopics({ topics, tenants: [], pools: POOLS });
 
 async function openCodecs(clock: VirtualClock): Promise<{ codecs: Codecs; registry: SwitchableRegistry }> {

@@ -3,6 +3,7 @@ import { partitionForKey } from '../../src/core/request/partition.ts';
 import { readCatalogue } from '../../src/traffic/catalogue.ts';
 import { createRequestMaker } from '../../src/traffic/request-maker.ts';
 import { openSender } from '../../src/traffic/send-requests.ts';
+import { PARTITIONS } from './fleet.ts';
 import type { Installation } from './installation.ts';
 
 const catalogue = readCatalogue('models/catalogue');
@@ -57,7 +58,12 @@ export function scheduleBytes(
   client.clock.after(random.stream(`bytes ${key}`).next() * spreadMs, () => {
     traffic.sent += 1;
     void client.bus
-      .produce({ topic, partition: partitionForKey(Buffer.from(key), 2), key: Buffer.from(key), value })
+      .produce({
+        topic,
+        partition: partitionForKey(Buffer.from(key), PARTITIONS),
+        key: Buffer.from(key),
+        value,
+      })
       .then(() => {
         traffic.stored += 1;
       });

@@ -9,11 +9,14 @@ import {
   makeControlCommand,
 } from '../../../../src/contracts/records.ts';
 import { topicSpecs } from '../../../../src/contracts/topic-specs.ts';
+import { createTopicDelay } from '../../../../src/core/latency/topic-delay.ts';
+import { seededRandom } from '../../../../src/core/random/seeded-random.ts';
 import type { PolicyPointer } from '../../../../src/ports/control-store.ts';
 import type {
   ControllerConfig,
   ControllerDeps,
 } from '../../../../src/stages/policy-controller/controller.ts';
+import { createPolicyControllerStage } from '../../../../src/stages/policy-controller/stage.ts';
 import { MemoryWorld } from '../../adapters/memory/bus.fixture.ts';
 import { codecs, topics } from '../records.fixture.ts';
 
@@ -119,3 +122,32 @@ export async function openControlRoom(): Promise<ControlRoom> {
     },
   };
 }
+
+export interface LeadOptions {
+  bus?: MemoryConnection;
+  config?: Partial<ControllerConfig>;
+  deps?: Partial<ControllerDeps>;
+}
+
+/** Starts a controller and lets it take the lead. */
+export async function lead(room: ControlRoom, options: LeadOptions = {}) {
+  const { world } = room;
+  const bus = options.bus ?? world.connect();
+  const stage = await world.settle(
+    createPolicyControllerStage(
+      { ...room.config, ...options.config, reconcileMs: 1_000 },
+      {
+        ...room.deps(bus, options.deps),
+        random: seededRandom(1),
+        topicDelay: createTopicDelay(),
+        bus,
+      },
+    ),
+  );
+  await world.clock.advanceBy(50);
+  return { stage, bus };
+}
+
+/** What the log of events says: type, term, epoch and command of each. */
+export const told = (room: ControlRoom): string[] =>
+  room.events.map(({ type, term, epoch, commandId }) => [type, term, epoch, commandId].join(' ').trim());

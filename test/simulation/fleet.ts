@@ -1,0 +1,86 @@
+import { topicNames } from '../../src/contracts/topics.ts';
+import { parseFleet } from '../../src/core/policy/parse-fleet.ts';
+import { DEFAULT_REQUEST_LIMITS } from '../../src/core/request/limits.ts';
+import { openRepository } from '../../src/inference/repository/open-repository.ts';
+import type { ServiceProfile } from '../../src/inference/simulated/profiles.ts';
+import type { FeatureExtractorConfig } from '../../src/stages/feature-extractor/stage.ts';
+import type { ActivePolicy } from '../../src/stages/request-router/active-policy.ts';
+import type { RequestRouterConfig } from '../../src/stages/request-router/stage.ts';
+import { compileChecked, digestOf, poolsOf } from '../../src/wiring/policy-files.ts';
+import { costModels } from '../../src/wiring/stages.ts';
+
+/** Of topics with many partitions. */
+export const PARTITIONS = 2;
+export const topics = topicNames('sim');
+export const FLEET = parseFleet(
+  Buffer.from(`
+apiVersion: millrace/v1
+kind: Fleet
+name: sim
+accelerators:
+  cpu: {kernels: [dense], memories: [host], pools: [{pool: cpu, capacityClass: dedicated}]}
+  gpu-a100: {kernels: [dense], memories: [host], pools: [{pool: gpu, capacityClass: dedicated}]}
+`),
+);
+export const SLOTS: ReadonlyMap<string, number> = new Map([
+  ['cpu', 2],
+  ['gpu', 1],
+]);
+export const ACCELERATORS: ReadonlyMap<string, string> = new Map([
+  ['cpu', 'cpu'],
+  ['gpu', 'gpu-a100'],
+]);
+export const POOLS = [...SLOTS.keys()];
+
+/** A text of the policy that all routers follow. Wide requests are the GPU's; each class stands in for the other. */
+export function policyText(version: number): Buffer {
+  return Buffer.from(`
+apiVersion: millrace/v1
+kind: RoutingPolicy
+name: sim
+version: ${version}
+signals: {candidateCount: int}
+tree:
+  - {id: wide, when: candidateCount > 12, to: {accelerator: gpu-a100, kernel: dense, memory: host}, fallback: [cpu]}
+  - {id: rest, to: {accelerator: cpu, kernel: dense, memory: host}, fallback: [gpu-a100]}
+`);
+}
+
+function activePolicy(version: number): ActivePolicy {
+  const text = policyText(version);
+  const ref = { digest: digestOf(text), name: 'sim', version };
+  return { ref, epoch: 0, compiled: compileChecked(text, FLEET), source: 'built-in' };
+}
+export const BUILT_IN = activePolicy(1);
+
+/** A batch of four small requests takes about 19 ms. */
+export const PROFILE: ServiceProfile = {
+  accelerator: 'sim',
+  launchMs: 10,
+  requestMs: 2,
+  candidateMs: 0.02,
+  jitterSigma: 0.3,
+  kernels: { dense: { factor: 1 } },
+  memories: { host: 1 },
+};
+
+export const repository = await openRepository('models/repository');
+export const costs = costModels(repository);
+export const EXTRACTOR: FeatureExtractorConfig = {
+  ingress: [topics.ingress()],
+  families: new Map(repository.families.map(({ family, contract }) => [family, contract])),
+  limits: { ...DEFAULT_REQUEST_LIMITS, resultPartitions: PARTITIONS },
+  deadLetterPayload: 'full',
+  unacknowledgedMax: 50,
+  tries: 3,
+};
+export const ROUTER: Omit<RequestRouterConfig, 'router' | 'ackPartition'> = {
+  creditsMax: 64,
+  statusStaleMs: 500,
+  giveUpGraceMs: 500,
+  poolsOf: poolsOf(FLEET),
+  unacknowledgedMax: 50,
+  deadLetterPayload: 'full',
+  tries: 3,
+  windowMs: 1_000,
+};
