@@ -108,7 +108,7 @@ async function sampleUnderLoad(
     for (const [service, megabytes] of sample(started))
       highest.set(service, Math.max(megabytes, highest.get(service) ?? 0));
   }, SAMPLE_MS);
-  await load.openLoop(PER_SECOND, warmUpMs, measureMs);
+  await load.openLoop(PER_SECOND, { ms: warmUpMs, requests: 0 }, measureMs);
   clearInterval(timer);
   await load.close();
   return highest;

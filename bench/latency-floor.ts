@@ -23,7 +23,7 @@ export async function run(options: readonly string[]): Promise<{ rows: BenchRow[
     const compared = await compare(
       stack,
       VARIANTS,
-      { requestBytes: REQUEST_BYTES, load, warmUpMs, measureMs },
+      { requestBytes: REQUEST_BYTES, load, warmUp: { ms: warmUpMs, requests: 0 }, measureMs },
       rounds,
     );
     const rows = Object.entries(compared).flatMap(([name, results]) => latencyRows(name, results));

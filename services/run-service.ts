@@ -1,3 +1,4 @@
+import { countBuffersInHeapLimit } from '../src/adapters/system/garbage-collection.ts';
 import { loadSettings } from '../src/config/load-settings.ts';
 import type { Settings } from '../src/config/settings.ts';
 import { MillraceError } from '../src/core/errors.ts';
@@ -29,6 +30,7 @@ async function run(
   service: string,
   start: (settings: Settings, runtime: Runtime) => Promise<readonly Stage[]>,
 ): Promise<void> {
+  countBuffersInHeapLimit();
   const { settings } = loadSettings(process.env);
   const stages: Stage[] = [];
   const runtime = await openRuntime(settings, service);

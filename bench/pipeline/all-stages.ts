@@ -1,4 +1,5 @@
 /** All stages of the pipeline in one process on one connection to Kafka, beside a relay in one process. Settings come from the environment. */
+import { countBuffersInHeapLimit } from '../../src/adapters/system/garbage-collection.ts';
 import { loadSettings } from '../../src/config/load-settings.ts';
 import { createBackend, loadModels, openModels } from '../../src/wiring/backends.ts';
 import { poolOf, readFleet } from '../../src/wiring/policy-files.ts';
@@ -13,6 +14,7 @@ import {
 
 const READY_MS = 30_000;
 
+countBuffersInHeapLimit();
 const { settings } = loadSettings(process.env);
 const runtime = await openRuntime(settings, 'all-stages');
 const { store } = runtime;

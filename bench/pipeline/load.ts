@@ -11,6 +11,12 @@ export interface Observed {
   completed: number;
 }
 
+/** Both must have passed before anything is measured: so long, and so many requests. */
+export interface WarmUp {
+  ms: number;
+  requests: number;
+}
+
 export interface LoadOptions {
   bus: MessageBus;
   /** Where requests go in, and where what came of them comes out. */
@@ -22,6 +28,8 @@ export interface LoadOptions {
 }
 
 const TICK_MS = 1;
+const CHECK_MS = 20;
+const WARM_UP_MAX_MS = 90_000;
 const DRAIN_MS = 60_000;
 
 /** Sender and last consumer of a pipeline or a relay, in a process that is neither. A record is known by its key. */
@@ -54,13 +62,13 @@ export class Load {
   }
 
   /** Keeps `window` requests in flight: a new one leaves when one is answered. */
-  async closedLoop(window: number, warmUpMs: number, measureMs: number): Promise<Observed> {
+  async closedLoop(window: number, warmUp: WarmUp, measureMs: number): Promise<Observed> {
     let open = true;
     this.#onCompleted = () => {
       if (open) this.#send(performance.now());
     };
     for (let n = 0; n < window; n += 1) this.#send(performance.now());
-    await this.#pause(warmUpMs);
+    await this.#warmUp(warmUp);
     const observed = await this.#measure(measureMs);
     open = false;
     await this.#drain();
@@ -68,7 +76,7 @@ export class Load {
   }
 
   /** One request each 1/`perSecond`, whatever became of those before; latency counts from the time at which it should have left. */
-  async openLoop(perSecond: number, warmUpMs: number, measureMs: number): Promise<Observed> {
+  async openLoop(perSecond: number, warmUp: WarmUp, measureMs: number): Promise<Observed> {
     this.#onCompleted = () => undefined;
     const startedMs = performance.now();
     let due = 0;
@@ -76,7 +84,7 @@ export class Load {
       for (; startedMs + (due * 1_000) / perSecond <= performance.now(); due += 1)
         this.#send(startedMs + (due * 1_000) / perSecond);
     }, TICK_MS);
-    await this.#pause(warmUpMs);
+    await this.#warmUp(warmUp);
     const observed = await this.#measure(measureMs);
     clearInterval(timer);
     await this.#drain();
@@ -108,6 +116,13 @@ export class Load {
     this.#onCompleted();
   }
 
+  async #warmUp({ ms, requests }: WarmUp): Promise<void> {
+    const untilMs = performance.now() + WARM_UP_MAX_MS;
+    const before = this.#completed;
+    await this.#pause(ms);
+    while (this.#completed - before < requests && performance.now() < untilMs) await this.#pause(CHECK_MS);
+  }
+
   async #measure(measureMs: number): Promise<Observed> {
     const latencies: number[] = [];
     const startedMs = performance.now();
@@ -131,7 +146,7 @@ export class Load {
     while (this.#sentMs.size > 0) {
       if (performance.now() > untilMs)
         throw new Error(`${this.#sentMs.size} of ${this.#sent} requests were not answered`);
-      await this.#pause(20);
+      await this.#pause(CHECK_MS);
     }
   }
 

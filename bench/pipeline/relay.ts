@@ -4,11 +4,12 @@
  */
 import kafkajs from 'kafkajs';
 import { applyPatches } from '../../src/adapters/kafka/kafkajs/patches.ts';
+import { countBuffersInHeapLimit } from '../../src/adapters/system/garbage-collection.ts';
 
 export interface RelayOptions {
   brokers: readonly string[];
   hops: readonly { from: string; to: string; valueBytesMax?: number }[];
-  /** As the adapter patches kafkajs; otherwise as it comes from the registry. */
+  /** As the adapter patches kafkajs, and on a V8 that is set up as the services set it up; otherwise both as they come. */
   patched: boolean;
 }
 
@@ -18,7 +19,10 @@ const PARTITIONS_AT_ONCE = 4;
 const COMMIT_INTERVAL_MS = 100;
 
 async function relay({ brokers, hops, patched }: RelayOptions): Promise<() => Promise<void>> {
-  if (patched) applyPatches();
+  if (patched) {
+    countBuffersInHeapLimit();
+    applyPatches();
+  }
   const newClient = () =>
     new kafkajs.Kafka({ clientId: 'relay', brokers: [...brokers], logLevel: kafkajs.logLevel.ERROR });
   const producer = newClient().producer({

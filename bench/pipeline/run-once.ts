@@ -10,7 +10,7 @@ import type { Stack } from '../../src/local-stack/stack.ts';
 import { applyTopics, plannedTopics } from '../../src/wiring/apply-topics.ts';
 import { kafkaTransport } from '../../src/wiring/runtime.ts';
 import { countRelayed, readBooks } from './books.ts';
-import { Load, type Observed } from './load.ts';
+import { Load, type Observed, type WarmUp } from './load.ts';
 import { cpuMs, machineBusyMs, quietMachine } from './machine.ts';
 import { encodedRequests } from './requests.ts';
 import { type Environment, type Subject, startAllStages, startRelay, startServices } from './subject.ts';
@@ -28,7 +28,7 @@ export type LoadPlan = { kind: 'closed'; window: number } | { kind: 'open'; perS
 export interface RunOptions {
   requestBytes: number;
   load: LoadPlan;
-  warmUpMs: number;
+  warmUp: WarmUp;
   measureMs: number;
 }
 
@@ -127,11 +127,11 @@ async function underLoad(
     requests: encodedRequests(options.requestBytes, client.codecs.for('ScoreRequest')),
     onMeasuring: (at) => (at === 'start' ? meter.start() : meter.stop()),
   });
-  const { warmUpMs, measureMs } = options;
+  const { warmUp, measureMs } = options;
   const observed =
     options.load.kind === 'closed'
-      ? await load.closedLoop(options.load.window, warmUpMs, measureMs)
-      : await load.openLoop(options.load.perSecond, warmUpMs, measureMs);
+      ? await load.closedLoop(options.load.window, warmUp, measureMs)
+      : await load.openLoop(options.load.perSecond, warmUp, measureMs);
   await load.close();
   return { ...observed, ...meter.read(observed.completed) };
 }

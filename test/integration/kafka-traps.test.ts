@@ -100,14 +100,17 @@ describe.each(CLIENTS)('on %s', (client) => {
       const [deleted, kept] = [await createTopic(run, bus, 1), await createTopic(run, bus, 1)];
       for (const topic of [deleted, kept]) await produceTexts(run, bus, topic, 0, ['before']);
       await bus.admin.deleteTopics([deleted]);
-      const lost = bus.produce({ topic: deleted, partition: 0, key: null, value: Buffer.from('v') });
-      const refused = expect(lost).rejects.toMatchObject({ code: 'BUS_UNAVAILABLE' });
+      // What comes before the broker has carried it out may still be stored.
+      const refused = (async () => {
+        for (;;) await bus.produce({ topic: deleted, partition: 0, key: null, value: Buffer.from('v') });
+      })();
+      const isRefused = expect(refused).rejects.toMatchObject({ code: 'BUS_UNAVAILABLE' });
       // Longer than metadata lives, so that it is read again with the deleted topic in mind.
       for (let i = 0; i < 12; i++) {
         await produceTexts(run, bus, kept, 0, [`v${i}`]);
         await run.pass(500);
       }
-      await refused;
+      await isRefused;
       expect((await readAll(kept)).map(({ value }) => value?.toString())).toEqual([
         'before',
         ...texts('v', 12),

@@ -5,13 +5,10 @@ import { runFault } from './run-fault.ts';
 const SEEDS = 20;
 
 async function expectGood(fault: Fault, seed: number): Promise<void> {
-  let violations: readonly string[];
-  try {
-    ({ violations } = await runFault(fault, seed));
-  } catch (error) {
-    throw new Error(`fault "${fault.name}", seed ${seed}: ${String(error)}`, { cause: error });
-  }
-  expect(violations, `fault "${fault.name}", seed ${seed}; replay: runFault(fault, ${seed})`).toEqual([]);
+  const { told, violations } = await runFault(fault, seed).catch((error: unknown) => {
+    throw new Error(`${fault.name}, seed ${seed}: ${String(error)}`, { cause: error });
+  });
+  expect(violations, told).toEqual([]);
 }
 
 describe('whatever happens, every request ends once, and no commit goes past unfinished work', () => {

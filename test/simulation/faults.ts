@@ -1,5 +1,6 @@
 import { makeControlCommand, type OutcomeKind } from '../../src/contracts/records.ts';
 import type { RandomStream } from '../../src/ports/random.ts';
+import { POISON_HINT } from './faulty-model.ts';
 import { policyText, SLOTS } from './fleet.ts';
 import type { Host } from './host.ts';
 import { type Installation, SESSION_TIMEOUT_MS } from './installation.ts';
@@ -248,7 +249,9 @@ export const FAULTS: readonly Fault[] = [
     name: 'requests poison their batches, and the device fails now and then',
     endings: ['DEAD_LETTERED'],
     exact: true,
-    traffic: { change: (request, n) => (n % 17 === 3 ? { ...request, hints: { poison: 1 } } : request) },
+    traffic: {
+      change: (request, n) => (n % 17 === 3 ? { ...request, hints: { [POISON_HINT]: 1 } } : request),
+    },
     async happen(installation) {
       installation.flakiness = 0.1;
       await installation.pass(SPREAD_MS);

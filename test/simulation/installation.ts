@@ -9,7 +9,6 @@ import { createTopicDelay } from '../../src/core/latency/topic-delay.ts';
 import { seededRandom } from '../../src/core/random/seeded-random.ts';
 import { createSignalExtractor } from '../../src/core/signals/extract.ts';
 import { createSimulatedAccelerator } from '../../src/inference/simulated/accelerator.ts';
-import type { LoadedModel } from '../../src/ports/accelerator.ts';
 import type { RandomStream } from '../../src/ports/random.ts';
 import { type VirtualClock, virtualClock } from '../../src/simulation/virtual-clock.ts';
 import { createAcceleratorWorkerStage } from '../../src/stages/accelerator-worker/stage.ts';
@@ -24,6 +23,7 @@ import { type OutsideLedger, openOutsideLedger } from '../../src/traffic/outside
 import { compileChecked, digestOf } from '../../src/wiring/policy-files.ts';
 import { type SwitchableRegistry, switchableRegistry } from '../integration/switchable-registry.ts';
 import { Auditor } from './auditor.ts';
+import { faultyModel } from './faulty-model.ts';
 import {
   ACCELERATORS,
   BUILT_IN,
@@ -82,8 +82,6 @@ export class Installation {
   readonly hosts: Host[] = [];
   /** Epochs in the order in which routers applied them, by router. */
   readonly epochs = new Map<string, number[]>();
-  /** A request with this hint makes the batch that it is in fail, every time. */
-  readonly poisonHint = 'poison';
   /** Share of batches that fail for no reason. */
   flakiness = 0;
   readonly auditor: Auditor;
@@ -253,9 +251,11 @@ export class Installation {
         { repository, clock: deps.clock, random: seededRandom(this.random.seed + this.#lives) },
         PROFILE,
       );
+      const chance = this.random.stream(`flaky ${incarnation}`);
+      const isFailing = (): boolean => this.flakiness > 0 && chance.next() < this.flakiness;
       const models = await Promise.all(
         repository.families.flatMap(({ family, versions }) =>
-          versions.map(async ({ version }) => this.#faulty(await backend.load(family, version))),
+          versions.map(async ({ version }) => faultyModel(await backend.load(family, version), isFailing)),
         ),
       );
       return createAcceleratorWorkerStage(
@@ -392,22 +392,5 @@ export class Installation {
       sessionTimeoutMs: SESSION_TIMEOUT_MS,
       telemetry: this.telemetry,
     });
-  }
-
-  #faulty(model: LoadedModel): LoadedModel {
-    const chance = this.random.stream(`flaky ${this.#lives}`);
-    return {
-      family: model.family,
-      version: model.version,
-      variant: model.variant,
-      predictMs: (requests, candidates) => model.predictMs(requests, candidates),
-      unload: () => model.unload(),
-      run: async (items, kernel) => {
-        const result = await model.run(items, kernel);
-        if (items.some(({ hints }) => hints[this.poisonHint] === 1)) throw new Error('poisoned');
-        if (this.flakiness > 0 && chance.next() < this.flakiness) throw new Error('a passing fault');
-        return result;
-      },
-    };
   }
 }

@@ -1,11 +1,13 @@
 import { type Fault, SPREAD_MS } from './faults.ts';
-import { Installation, SESSION_TIMEOUT_MS } from './installation.ts';
+import { Installation, type InstallationOptions, SESSION_TIMEOUT_MS } from './installation.ts';
 import { scheduleTraffic, type TrafficOptions } from './traffic.ts';
 
 /** Everything is answered within so long after the fault was mended, deadlines of a minute included. */
 const DRAIN_MS = 90_000;
 
 export interface FaultRun {
+  /** All that the run depended on, and how to run it again. */
+  told: string;
   installation: Installation;
   /** What was wrong; empty in a good run. */
   violations: readonly string[];
@@ -13,12 +15,14 @@ export interface FaultRun {
 
 /** One run: traffic, the fault in the midst of it, a drain, and the books. The seed and the fault's name say all of it. */
 export async function runFault(fault: Fault, seed: number): Promise<FaultRun> {
-  const installation = new Installation({
+  const setup: InstallationOptions = {
     seed,
     deliveryDelayMs: seed % 4,
     topology: seed % 3 === 0 ? 'fused' : 'split',
     ownRegistry: fault.ownRegistry === true,
-  });
+  };
+  const told = `${fault.name}: ${JSON.stringify(setup)}; again: node test/simulation/sweep.ts ${seed} 1 "${fault.name}"`;
+  const installation = new Installation(setup);
   await installation.open();
   installation.startAll();
   await installation.allSettled();
@@ -37,7 +41,7 @@ export async function runFault(fault: Fault, seed: number): Promise<FaultRun> {
   for (let passedMs = 0; passedMs < DRAIN_MS && isOpen(); passedMs += 250) await installation.pass(250);
   await installation.pass(SESSION_TIMEOUT_MS);
   await installation.settle(installation.auditor.checkAllCommitted());
-  return { installation, violations: [...installation.auditor.violations, ...(await closeBooks())] };
+  return { told, installation, violations: [...installation.auditor.violations, ...(await closeBooks())] };
 
   function isOpen(): boolean {
     return traffic.stored < traffic.sent || installation.ledger.summary().inFlight > 0;
