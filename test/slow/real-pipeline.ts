@@ -1,6 +1,7 @@
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { applyPatches } from '../../src/adapters/kafka/kafkajs/patches.ts';
 import { silentTelemetry } from '../../src/adapters/memory/telemetry.ts';
 import {
   type ServiceName,
@@ -31,6 +32,9 @@ export interface RealPipeline {
   start(name: string): Promise<void>;
   close(): Promise<void>;
 }
+
+// The stack warms its broker with the client as it comes.
+applyPatches();
 
 let pipelines = 0;
 
