@@ -26,7 +26,7 @@ const models = await loadModels(backend, repository, runtime.telemetry);
 const stages = [
   await startPolicyController(settings, runtime, { fleet, store }),
   await startAcceleratorWorker(settings, runtime, { fleet, backend, models }),
-  await startRequestRouter(settings, runtime, { fleet, store, repository }),
+  await startRequestRouter(settings, runtime, { fleet, store, openModels: async () => repository }),
 ];
 if (settings.topology === 'split') stages.push(await startFeatureExtractor(settings, runtime, repository));
 const reason = await whenReady(stages, runtime.clock, READY_MS);

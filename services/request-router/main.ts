@@ -1,15 +1,14 @@
-import { openModels } from '../../src/wiring/backends.ts';
 import { readFleet } from '../../src/wiring/policy-files.ts';
 import { startRequestRouter } from '../../src/wiring/stages.ts';
 import { runService } from '../run-service.ts';
 
-await runService('request-router', async (settings, runtime) => {
-  const repository = await openModels(settings, runtime.telemetry);
-  return [
-    await startRequestRouter(settings, runtime, {
-      fleet: readFleet(settings),
-      store: runtime.store,
-      repository,
-    }),
-  ];
-});
+await runService('request-router', async (settings, runtime) => [
+  await startRequestRouter(settings, runtime, {
+    fleet: readFleet(settings),
+    store: runtime.store,
+    openModels: async () => {
+      const { openModels } = await import('../../src/wiring/backends.ts');
+      return openModels(settings, runtime.telemetry);
+    },
+  }),
+]);

@@ -109,7 +109,9 @@ export async function startEmbedded(
     for (const pool of pools) await startWorker(pool);
     const trusting = { ...settings, controller: { ...settings.controller, acceptUnsigned: true } };
     await start('controller', (deps) => startPolicyController(trusting, deps, { fleet, store }));
-    await start('router', (deps) => startRequestRouter(settings, deps, { fleet, store, repository }));
+    await start('router', (deps) =>
+      startRequestRouter(settings, deps, { fleet, store, openModels: async () => repository }),
+    );
     if (settings.topology === 'split')
       await start('extractor', (deps) => startFeatureExtractor(settings, deps, repository));
   } catch (error) {

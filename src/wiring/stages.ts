@@ -13,6 +13,7 @@ import {
   type FeatureExtractorConfig,
 } from '../stages/feature-extractor/stage.ts';
 import { createPolicyControllerStage } from '../stages/policy-controller/stage.ts';
+import type { ActivePolicy } from '../stages/request-router/active-policy.ts';
 import { createFusedStage } from '../stages/request-router/fused-stage.ts';
 import { PolicySource } from '../stages/request-router/policy-source.ts';
 import { createRequestRouterStage, type RequestRouterConfig } from '../stages/request-router/stage.ts';
@@ -64,13 +65,16 @@ export function costModels(repository: ModelRepository): Map<string, CostModel> 
   return models;
 }
 
-/** The router, fused with the extractor where the topology says so, following the pointer of its policy in the store. */
+/**
+ * The router, fused with the extractor where the topology says so, following the pointer of its policy in the store. Only the fused one reads
+ * the models' contracts.
+ */
 export async function startRequestRouter(
   settings: Settings,
   deps: StageDeps,
-  surroundings: { fleet: Fleet; store: ControlStore; repository: ModelRepository },
+  surroundings: { fleet: Fleet; store: ControlStore; openModels: () => Promise<ModelRepository> },
 ): Promise<Stage> {
-  const { fleet, store, repository } = surroundings;
+  const { fleet, store } = surroundings;
   const name = settings.router.name === '' ? `router-${randomUUID().slice(0, 8)}` : settings.router.name;
   const builtIn = readBuiltInPolicy(settings, fleet);
   const lease = await claimAckPartition(deps, store, name);
@@ -88,11 +92,7 @@ export async function startRequestRouter(
   };
   const stage =
     settings.topology === 'fused'
-      ? await createFusedStage(
-          { extractor: await extractorConfig(settings, deps, repository), router: config },
-          { ...deps, signals: createSignalExtractor(costModels(repository)) },
-          builtIn,
-        )
+      ? await startFused(settings, deps, config, builtIn, await surroundings.openModels())
       : await createRequestRouterStage(config, deps, builtIn);
   const source = new PolicySource({
     store,
@@ -115,6 +115,18 @@ export async function startRequestRouter(
       await lease.release();
     },
   };
+}
+
+async function startFused(
+  settings: Settings,
+  deps: StageDeps,
+  router: RequestRouterConfig,
+  builtIn: ActivePolicy,
+  repository: ModelRepository,
+): ReturnType<typeof createFusedStage> {
+  const extractor = await extractorConfig(settings, deps, repository);
+  const signals = createSignalExtractor(costModels(repository));
+  return createFusedStage({ extractor, router }, { ...deps, signals }, builtIn);
 }
 
 export async function startAcceleratorWorker(

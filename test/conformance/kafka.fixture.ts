@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { inspect } from 'node:util';
 import { createKafkaBus } from '../../src/adapters/kafka/bus.ts';
 import type { KafkaBus } from '../../src/adapters/kafka/kafka-message-bus.ts';
 import { applyPatches } from '../../src/adapters/kafka/kafkajs/patches.ts';
@@ -16,6 +17,8 @@ import { findPrograms } from '../../src/local-stack/programs.ts';
 import type { ServiceProcess } from '../../src/local-stack/service-process.ts';
 import { choosePorts } from '../../src/local-stack/services.ts';
 import { warmUp } from '../../src/local-stack/warm-up.ts';
+import type { Clock } from '../../src/ports/clock.ts';
+import type { LogFields, Logger } from '../../src/ports/telemetry.ts';
 import type { BusFactory } from './message-bus.fixture.ts';
 import type { RestartableBusFactory } from './message-bus.suite.ts';
 
@@ -52,6 +55,27 @@ function withWires(bus: KafkaBus, wires: Wires): KafkaBus {
 
 const OPEN_AT_MOST_MS = 60_000;
 const POLL_MS = 10;
+const LINES_QUOTED = 40;
+
+/** Keeps what the clients logged, for the message of a test that fails. */
+function lineLogger(lines: string[], clock: Clock): Logger {
+  const write =
+    (level: string) =>
+    (fields: LogFields, message: string): void => {
+      lines.push(
+        `${Math.round(clock.monotonicMs())} ${level} ${message} ${inspect(fields, { breakLength: Infinity, depth: 1 }).slice(0, 300)}`,
+      );
+      if (lines.length > 2 * LINES_QUOTED) lines.splice(0, LINES_QUOTED);
+    };
+  const logger: Logger = {
+    debug: write('debug'),
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
+    child: () => logger,
+  };
+  return logger;
+}
 
 /** One client library on brokers that run. */
 export function kafkaFactory(
@@ -61,6 +85,7 @@ export function kafkaFactory(
 ): BusFactory {
   const clock = systemClock();
   const buses = new Map<KafkaBus, Wires>();
+  const lines: string[] = [];
   const pass = (ms: number): Promise<void> => new Promise((resolve) => clock.after(ms, resolve));
   return {
     clock,
@@ -71,12 +96,14 @@ export function kafkaFactory(
     eventually: async (condition, what) => {
       for (const since = clock.monotonicMs(); !condition(); await pass(POLL_MS)) {
         if (clock.monotonicMs() - since > OPEN_AT_MOST_MS)
-          throw new Error(`in ${OPEN_AT_MOST_MS / 1_000} s, not: ${what}`);
+          throw new Error(
+            `in ${OPEN_AT_MOST_MS / 1_000} s, not: ${what}; the clients' last lines:\n${lines.slice(-LINES_QUOTED).join('\n')}`,
+          );
       }
     },
     connect: async (options = {}) => {
       const wires: Wires = { sockets: new Set(), isCut: false };
-      const telemetry = silentTelemetry();
+      const telemetry = { ...silentTelemetry(), logger: lineLogger(lines, clock) };
       const own = { clientId: 'conformance', drainTimeoutMs: 5_000, sessionTimeoutMs: 6_000, telemetry };
       const bus = await wiresOfCaller.run(wires, () =>
         createKafkaBus({ client, brokers, ...own, ...more, ...options }),

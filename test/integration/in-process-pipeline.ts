@@ -95,7 +95,13 @@ export async function startInProcessPipeline(
 
   open.push(await startAcceleratorWorker(settings, await openDeps('worker'), { fleet, backend, models }));
   open.push(await startPolicyController(settings, await openDeps('controller'), { fleet, store }));
-  open.push(await startRequestRouter(settings, await openDeps('router'), { fleet, store, repository }));
+  open.push(
+    await startRequestRouter(settings, await openDeps('router'), {
+      fleet,
+      store,
+      openModels: async () => repository,
+    }),
+  );
   if (settings.topology === 'split')
     open.push(await startFeatureExtractor(settings, await openDeps('extractor'), repository));
   const unready = await whenReady(open, clock, READY_MS);

@@ -101,6 +101,8 @@ describe.each(CLIENTS)('on %s', (client) => {
     await bus.read({ topics: [topic], startAt: 'earliest' }, (records) => read.push(...records));
     await produceThroughDeath(bus, topic);
     const stored = await outsideView(topic);
+    await run.eventually(() => new Set(recorder.values()).size === RECORDS, 'the group got everything');
+    await run.eventually(() => read.length >= stored.flat().length, 'the reader got everything');
     await eventuallyCommitted(
       run,
       bus,
@@ -108,7 +110,6 @@ describe.each(CLIENTS)('on %s', (client) => {
       topic,
       stored.map(({ length }) => length),
     );
-    await run.eventually(() => read.length >= stored.flat().length, 'the reader got everything');
     for (const [partition, values] of stored.entries()) {
       expect(firstOccurrences(recorder.values(partition))).toEqual(expectedOf(partition));
       expect(

@@ -6,7 +6,7 @@ const AGE_MAX_MS = 5_000;
 /** A topic that was just created is not known to every broker at once. */
 const APPEAR_TIMEOUT_MS = 5_000;
 /** Nor is one that exists to a broker that has only just started: it is believed that it is gone when nobody knew it for so long. */
-const FORGET_AFTER_MS = 15_000;
+const FORGET_AFTER_MS = 10_000;
 const RETRY_FIRST_MS = 50;
 const RETRY_MOST_MS = 1_000;
 

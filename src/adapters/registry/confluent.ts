@@ -16,7 +16,8 @@ const TIMEOUT_MS = 5_000;
 
 /**
  * A registry that speaks Confluent's API (Confluent, Apicurio, Karapace, Redpanda). The client registers and looks up, no more:
- * decoding through it would compile a resolver per record. It does not retry: who calls knows how long it can wait.
+ * decoding through it would compile a resolver per record, and what it compiles for itself is thrown away. It does not retry: who calls knows
+ * how long it can wait.
  */
 export function confluentSchemaRegistry(options: ConfluentSchemaRegistryOptions): SchemaRegistry {
   const timeout = options.timeoutMs ?? TIMEOUT_MS;
@@ -39,6 +40,8 @@ export function confluentSchemaRegistry(options: ConfluentSchemaRegistryOptions)
         return registered.id;
       } catch (error) {
         throw refusedRegistration(options.url, subject, compatibility, error);
+      } finally {
+        client.cache.clear();
       }
     },
 
@@ -48,6 +51,8 @@ export function confluentSchemaRegistry(options: ConfluentSchemaRegistryOptions)
       } catch (error) {
         if (isNoSuchSchema(error)) return undefined;
         throw failedLookUp(options.url, id, error);
+      } finally {
+        client.cache.clear();
       }
     },
   };

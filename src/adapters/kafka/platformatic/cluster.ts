@@ -11,12 +11,15 @@ import {
   ResponseError,
   type SASLOptions,
 } from '@platformatic/kafka';
+import { within } from '../backoff.ts';
 import type { ClientOptions, SaslOptions } from '../options.ts';
 
 type MetadataResponse = metadataV12.MetadataResponse;
 
 const CONNECT_TIMEOUT_MS = 3_000;
+const GRACE_MS = 1_000;
 const GROUP_KEY_TYPE = 0;
+const LATE = Symbol('late');
 
 /** A topic as the cluster describes it. */
 export interface TopicDescription {
@@ -32,13 +35,17 @@ export interface TopicDescription {
  * the one named when their metadata is old, and a commit that is refused joins the group again and commits under the new generation.
  */
 export class Cluster {
-  readonly #base: Base;
+  readonly #options: BaseOptions;
+  readonly #answerTimeoutMs: number;
+  #base: Base;
   readonly #brokers = new Map<number, Broker>();
   readonly #topics = new Map<string, TopicDescription>();
 
   /** @param answerTimeoutMs How long a request may go unanswered: a join is answered when all have joined. */
   constructor(options: ClientOptions, answerTimeoutMs = options.requestTimeoutMs) {
-    this.#base = new Base(toBaseOptions(options, answerTimeoutMs));
+    this.#options = toBaseOptions(options, answerTimeoutMs);
+    this.#answerTimeoutMs = answerTimeoutMs;
+    this.#base = new Base(this.#options);
   }
 
   /** As it was described last. */
@@ -81,8 +88,10 @@ export class Cluster {
   async request<Response>(node: number, api: string, ...args: unknown[]): Promise<Response> {
     const broker = this.#brokers.get(node);
     if (broker === undefined) throw new Error(`broker ${node} is not known`);
-    const connection = await this.#base.connections.get(broker);
-    return this.#call<Response>(connection as Connection, api, args);
+    return this.#inTime(async () => {
+      const connection = await this.#base.connections.get(broker);
+      return this.#call<Response>(connection as Connection, api, args);
+    });
   }
 
   close(): Promise<void> {
@@ -102,12 +111,27 @@ export class Cluster {
 
   /** One request to whichever broker answers. */
   async requestAny<Response>(api: string, ...args: unknown[]): Promise<Response> {
-    const connection = await new Promise<Connection>((resolve, reject) => {
-      this.#base[kGetBootstrapConnection]((error, found) =>
-        error === null && found !== undefined ? resolve(found) : reject(error),
-      );
+    return this.#inTime(async () => {
+      const connection = await new Promise<Connection>((resolve, reject) => {
+        this.#base[kGetBootstrapConnection]((error, found) =>
+          error === null && found !== undefined ? resolve(found) : reject(error),
+        );
+      });
+      return this.#call<Response>(connection, api, args);
     });
-    return this.#call<Response>(connection, api, args);
+  }
+
+  /** The library's own time-outs leave gaps: who waits for a connection that has failed already is never called. */
+  async #inTime<Response>(request: () => Promise<Response>): Promise<Response> {
+    const base = this.#base;
+    const limitMs = CONNECT_TIMEOUT_MS + this.#answerTimeoutMs + GRACE_MS;
+    const answer = await within(request(), limitMs, LATE);
+    if (answer !== LATE) return answer;
+    if (this.#base === base && !base.closed) {
+      this.#base = new Base(this.#options);
+      base.close().catch(() => undefined);
+    }
+    throw new Error(`no answer within ${limitMs} ms`);
   }
 
   #call<Response>(connection: Connection, api: string, args: unknown[]): Promise<Response> {
