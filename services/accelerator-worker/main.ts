@@ -8,6 +8,13 @@ await runService('accelerator-worker', async (settings, runtime) => {
   const { accelerator } = poolOf(fleet, settings.worker.pool);
   const repository = await openModels(settings, runtime.telemetry);
   const backend = createBackend(settings, accelerator, { ...runtime, repository });
+  void backend.failed.then((reason) => {
+    runtime.telemetry.logger.error(
+      { reason },
+      'the accelerator failed; this process ends, its slots go to others',
+    );
+    process.exit(1);
+  });
   const models = await loadModels(backend, repository, runtime.telemetry);
   const stage = await startAcceleratorWorker(settings, runtime, { fleet, backend, models });
   return [{ ...stage, close: () => stage.close().then(() => backend.close()) }];

@@ -12,6 +12,8 @@ export interface LiveState {
   /** The best candidates of a recent result, by title. */
   sample: { user: string; titles: readonly string[] } | undefined;
   url: string | undefined;
+  /** The run is over: this is the last drawing. */
+  ended: boolean;
 }
 
 type Style = Parameters<typeof styleText>[0];
@@ -32,9 +34,10 @@ export function renderLiveTable(state: LiveState, color: boolean): string[] {
       'dim',
       `  ${'pool'.padEnd(14)}${'accelerator'.padEnd(14)}${'workers'.padStart(8)}${'req/s'.padStart(8)}${'p50'.padStart(11)}${'p99'.padStart(11)}${'queue'.padStart(11)}`,
     ),
-    ...view.pools.map(
-      (pool) => `  ${poolRow(pool)}${pool.simulated ? paint('dim', '   service times simulated') : ''}`,
-    ),
+    ...view.pools.map((pool) => `  ${poolRow(pool)}`),
+    ...(view.pools.some((pool) => pool.simulated)
+      ? [paint('dim', '  sim: service times are simulated')]
+      : []),
     '',
     `  leaves  ${[...view.leafShares].map(([leaf, share]) => `${leaf} ${(share * 100).toFixed(0)} %`).join('   ')}`,
     ...(state.sample === undefined
@@ -45,12 +48,13 @@ export function renderLiveTable(state: LiveState, color: boolean): string[] {
             `  for ${state.sample.user}: ${state.sample.titles.join(' · ')}   (synthetic catalogue)`,
           ),
         ]),
-    paint('dim', '  Ctrl-C drains and ends.'),
+    ...(state.ended ? [] : [paint('dim', '  Ctrl-C drains and ends.')]),
   ];
 }
 
 function poolRow(pool: PoolView): string {
-  return `${pool.pool.padEnd(14)}${pool.accelerator.padEnd(14)}${String(pool.workers).padStart(8)}${pool.rate.toFixed(0).padStart(8)}${ms(pool.p50Ms).padStart(11)}${ms(pool.p99Ms).padStart(11)}${ms(pool.queuedMs).padStart(11)}`;
+  const accelerator = pool.simulated ? `${pool.accelerator} sim` : pool.accelerator;
+  return `${pool.pool.padEnd(14)}${accelerator.padEnd(14)}${String(pool.workers).padStart(8)}${pool.rate.toFixed(0).padStart(8)}${ms(pool.p50Ms).padStart(11)}${ms(pool.p99Ms).padStart(11)}${ms(pool.queuedMs).padStart(11)}`;
 }
 
 function ms(value: number | null): string {

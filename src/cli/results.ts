@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { type Client, connect } from '../client/client.ts';
 import type { ReceivedResult } from '../client/result-stream.ts';
 import { loadSettings } from '../config/load-settings.ts';
+import { MillraceError } from '../core/errors.ts';
 import type { CliContext } from './context.ts';
 import { count, duration } from './flags.ts';
 import { requireKafka } from './require-kafka.ts';
@@ -52,12 +53,37 @@ async function results(context: CliContext, flags: ResultsFlags): Promise<void> 
   // Leaving with results unread is what --max is for, and nothing that the bus need warn of.
   const logLevel = settings.logLevel === 'info' ? 'error' : settings.logLevel;
   const transport = context.transport({ ...settings, logLevel });
-  const client = await waitingFor(context, 'connecting to the installation', connect({ transport }));
+  const connecting = withinTimeout(context, connect({ transport }), flags.timeout);
+  const client = await waitingFor(context, 'connecting to the installation', connecting);
   try {
     await printResults(context, client, flags);
   } finally {
     await client.close();
   }
+}
+
+/** Who will wait for results for so long will not wait longer for an installation that does not answer. */
+async function withinTimeout(
+  context: CliContext,
+  connecting: Promise<Client>,
+  timeoutMs: number | undefined,
+): Promise<Client> {
+  if (timeoutMs === undefined) return connecting;
+  let cancel = (): void => undefined;
+  const late = new Promise<undefined>((resolve) => {
+    cancel = context.clock.after(timeoutMs, () => resolve(undefined));
+  });
+  const client = await Promise.race([connecting, late]);
+  cancel();
+  if (client !== undefined) return client;
+  connecting.then(
+    (tooLate) => tooLate.close(),
+    () => undefined, // it failed as well: what was awaited no longer matters
+  );
+  throw new MillraceError('BUS_UNAVAILABLE', 'no connection came about within --timeout', {
+    value: `${timeoutMs} ms`,
+    advice: 'See that MILLRACE_KAFKA_BROKERS and MILLRACE_REGISTRY_URL answer, or give it more time',
+  });
 }
 
 async function printResults(context: CliContext, client: Client, flags: ResultsFlags): Promise<void> {

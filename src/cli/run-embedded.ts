@@ -58,7 +58,8 @@ export async function runEmbedded(
     await waitingFor(context, 'waiting for every stage', allReady(pipeline));
     const health = await serveHealth(settings.http, telemetry, () => pipeline.stages);
     try {
-      return await driveAndShow(context, run, { pipeline, health, catalogue, arrivals, startedMs });
+      const running = { pipeline, health, catalogue, arrivals, startedMs };
+      return await Promise.race([driveAndShow(context, run, running), pipeline.failed]);
     } finally {
       await health.close();
     }
@@ -91,7 +92,7 @@ async function driveAndShow(context: CliContext, run: EmbeddedRun, running: Runn
   const observer = await PipelineObserver.open(connection);
   const screen = new Screen(stdout);
   const color = wantsColor(stdout, context.environment);
-  const state = (): LiveState => ({
+  const state = (ended = false): LiveState => ({
     elapsedMs: clock.monotonicMs() - running.startedMs,
     ledger: ledger.summary(),
     ratePerSecond: recent.ratePerSecond(),
@@ -99,6 +100,7 @@ async function driveAndShow(context: CliContext, run: EmbeddedRun, running: Runn
     policy: pipeline.policyName,
     sample: recent.sample(),
     url: running.health.url,
+    ended,
   });
   const isLive = screen.live && !run.json;
   const stopDrawing = isLive
@@ -121,8 +123,8 @@ async function driveAndShow(context: CliContext, run: EmbeddedRun, running: Runn
   const drained = await ledger.drained(DRAIN_MS, driven.sent - driven.refused);
   stopDrawing();
   const summary = ledger.summary();
-  if (isLive) screen.draw(renderLiveTable(state(), color));
-  else if (!run.json) stdout.write(`${renderLiveTable(state(), color).join('\n')}\n`);
+  if (isLive) screen.draw(renderLiveTable(state(true), color));
+  else if (!run.json) stdout.write(`${renderLiveTable(state(true), color).join('\n')}\n`);
   await observer.close();
   await ledger.close();
   await connection.close();

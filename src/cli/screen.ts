@@ -8,6 +8,7 @@ const DEFAULT_COLUMNS = 80;
 export class Screen {
   readonly #stream: Output;
   #lines = 0;
+  #columns: number | undefined;
 
   constructor(stream: Output) {
     this.#stream = stream;
@@ -20,7 +21,10 @@ export class Screen {
   draw(lines: readonly string[]): void {
     if (!this.live) return;
     const columns = this.#stream.columns ?? DEFAULT_COLUMNS;
-    const up = this.#lines > 0 ? `\u001b[${this.#lines}A` : '';
+    // Lines that were wider than the terminal is now have wrapped: how many rows they take is no longer known.
+    const resized = this.#columns !== undefined && this.#columns !== columns;
+    this.#columns = columns;
+    const up = resized ? '\u001b[2J\u001b[H' : this.#lines > 0 ? `\u001b[${this.#lines}A` : '';
     this.#stream.write(`${up}${lines.map((line) => `\u001b[2K${cut(line, columns)}\n`).join('')}\u001b[J`);
     this.#lines = lines.length;
   }

@@ -82,7 +82,10 @@ async function up(file: string, brokers: 1 | 3): Promise<StackState> {
   if (current !== undefined) {
     const answers = await probeStack(current.environment);
     const count = answers.filter(({ service }) => service === 'kafka').length;
-    if (allAnswer(answers) && count === brokers) return current;
+    if (allAnswer(answers) && count === brokers) {
+      report('a stack is up already, and used as it is: `millrace stack down` ends it for all who use it');
+      return current;
+    }
     if (allAnswer(answers)) {
       throw new MillraceError('STACK_UNAVAILABLE', 'a stack with another number of brokers is up', {
         value: count,

@@ -142,7 +142,8 @@ async function endTogether(
     context.stderr.write(`millrace: ${first}; ending the others\n`);
     context.exitCode = 1;
   }
-  await waitingFor(context, 'the services drain', endAll(processes));
+  context.stderr.write('millrace: the services drain\n');
+  await endAll(processes);
 }
 
 function aborted(signal: AbortSignal): Promise<undefined> {

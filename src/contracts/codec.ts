@@ -3,6 +3,8 @@ import { MillraceError, shorten } from '../core/errors.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { SchemaRegistry } from '../ports/schema-registry.ts';
 import { parseType } from './avro-type.ts';
+import { type CompiledReader, compileReader } from './compiled-reader.ts';
+import { type CompiledWriter, compileWriter } from './compiled-writer.ts';
 import { DECODE_LIMITS, type DecodeLimits } from './limits.ts';
 import { compilePayloadBytes } from './payload-bytes.ts';
 import type { Records } from './records.ts';
@@ -64,7 +66,7 @@ export function createCodecs(options: CodecsOptions): Codecs {
     const known = codecs.get(record);
     if (known !== undefined) return known;
     const bytesMax = limits.bytesMax + (record === 'ScoreRequest' ? 0 : limits.envelopeBytesMax);
-    const made = new AvroCodec<unknown>(record, schemas[record], bytesMax, writers);
+    const made = new AvroCodec<unknown>(record, schemas[record], bytesMax, writers, limits);
     codecs.set(record, made);
     return made;
   };
@@ -92,16 +94,26 @@ class AvroCodec<T> implements RecordCodec<T> {
   readonly #bytesMax: number;
   readonly #writers: WriterSchemas;
   readonly #payloadBytes: (value: unknown) => number;
+  readonly #read: CompiledReader | undefined;
+  readonly #compiledWrite: CompiledWriter | undefined;
   #schemaId: number | undefined;
   /** What a record took lately besides its `bytes` fields. */
   #overheadBytes = OVERHEAD_BYTES_MIN;
 
-  constructor(record: RecordName, schema: string, bytesMax: number, writers: WriterSchemas) {
+  constructor(
+    record: RecordName,
+    schema: string,
+    bytesMax: number,
+    writers: WriterSchemas,
+    limits: DecodeLimits,
+  ) {
     this.record = record;
     this.#type = parseType(schema);
     this.#bytesMax = bytesMax;
     this.#writers = writers;
     this.#payloadBytes = compilePayloadBytes(this.#type);
+    this.#read = compileReader(this.#type, limits);
+    this.#compiledWrite = compileWriter(this.#type);
   }
 
   adopt(schemaId: number): void {
@@ -119,7 +131,6 @@ class AvroCodec<T> implements RecordCodec<T> {
     let buffer = Buffer.allocUnsafe(payloadBytes + this.#overheadBytes);
     let end = this.#write(value, buffer);
     if (end < 0) {
-      // avsc answers how many bytes were missing
       buffer = Buffer.allocUnsafe(buffer.length - end);
       end = this.#write(value, buffer);
     }
@@ -146,6 +157,10 @@ class AvroCodec<T> implements RecordCodec<T> {
     if ('unusable' in reading) {
       return unreadable('UNKNOWN_SCHEMA', `written with the schema id ${schemaId}: ${reading.unusable}`);
     }
+    if (reading.resolver === undefined) {
+      const value = this.#read?.(bytes, FRAME_BYTES);
+      if (value !== undefined) return { status: 'ok', value: value as T };
+    }
     const { refusal } = reading.walk(bytes, FRAME_BYTES);
     if (refusal !== undefined) return unreadable(refusal.code, refusal.message);
     try {
@@ -155,7 +170,10 @@ class AvroCodec<T> implements RecordCodec<T> {
     }
   }
 
+  /** The end, or minus the number of bytes that were missing. */
   #write(value: T, buffer: Buffer): number {
+    const end = this.#compiledWrite?.(value, buffer, FRAME_BYTES);
+    if (end !== undefined) return end <= buffer.length ? end : buffer.length - end;
     try {
       return this.#type.encode(value, buffer, FRAME_BYTES);
     } catch (error) {

@@ -18,6 +18,7 @@ export function createImmediateAccelerator({ repository }: { repository: ModelRe
       memories: ['hbm', 'l2', 'host'],
       datatypes: ['FP32', 'INT64'],
     },
+    failed: new Promise(() => undefined),
     async load(family, version) {
       return immediateModel(repository.version(family, version));
     },

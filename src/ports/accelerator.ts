@@ -57,6 +57,11 @@ export interface LoadedModel {
 /** One API over every kind of hardware. A backend loads a version of a model and runs batches. */
 export interface Accelerator {
   readonly capabilities: AcceleratorCapabilities;
+  /**
+   * Settles, with the reason, when it can compute no more and only a new process helps. Batches under way then never settle: a request that is
+   * not answered here is answered by whoever gets its slot next, and is not taken for poison.
+   */
+  readonly failed: Promise<string>;
   /** @throws MillraceError INVALID_MODEL with the reason; whatever was loaded before stays. */
   load(family: string, version: string): Promise<LoadedModel>;
   close(): Promise<void>;

@@ -8,6 +8,7 @@ import type { Settings } from '../config/settings.ts';
 import { createCodecs } from '../contracts/codec.ts';
 import { recordTopics } from '../contracts/topic-specs.ts';
 import { topicNames } from '../contracts/topics.ts';
+import { MillraceError } from '../core/errors.ts';
 import { createTopicDelay } from '../core/latency/topic-delay.ts';
 import type { Accelerator } from '../ports/accelerator.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -32,6 +33,8 @@ export interface EmbeddedPipeline {
   /** Name and version of the policy that it starts with. */
   policyName: string;
   pools: readonly { pool: string; accelerator: string; simulated: boolean }[];
+  /** Rejects when an accelerator can compute no more: then only a new pipeline helps. */
+  failed: Promise<never>;
   /** A client's way in. */
   connect(): Promise<Connection>;
   close(): Promise<void>;
@@ -81,6 +84,8 @@ export async function startEmbedded(
   const stages: Stage[] = [];
   const buses: MessageBus[] = [];
   const backends: Accelerator[] = [];
+  const failure = Promise.withResolvers<never>();
+  failure.promise.catch(() => undefined); // whoever does not wait for it reads it in the log
   const close = async (): Promise<void> => {
     for (const stage of [...stages].reverse()) await stage.close();
     for (const bus of buses) await bus.close();
@@ -102,6 +107,10 @@ export async function startEmbedded(
     const own = { ...settings, worker };
     const backend = createBackend(own, accelerator, { repository, clock, random });
     backends.push(backend);
+    void backend.failed.then((reason) => {
+      telemetry.logger.error({ pool, reason }, 'an accelerator failed');
+      failure.reject(acceleratorFailed(pool, reason));
+    });
     const models = await loadModels(backend, repository, telemetry);
     await start(`worker-${pool}`, (deps) => startAcceleratorWorker(own, deps, { fleet, backend, models }));
   };
@@ -124,12 +133,17 @@ export async function startEmbedded(
     policyName: `${name}@${version}`,
     stages,
     pools,
+    failed: failure.promise,
     async connect() {
       const { bus, codecs } = await openDeps(`client-${randomUUID().slice(0, 8)}`);
       return { bus, codecs, topics, clock, telemetry, newId: () => randomUUID(), close: () => bus.close() };
     },
     close,
   };
+}
+
+function acceleratorFailed(pool: string, reason: string): MillraceError {
+  return new MillraceError('MODEL_FAILED', `the accelerator of pool ${pool} failed: ${reason}`);
 }
 
 async function createTopics(settings: Settings, bus: MessageBus): Promise<void> {

@@ -1,23 +1,29 @@
 import { RecentRate } from '../latency/rate.ts';
-import { WindowedMinimum } from '../latency/windowed-minimum.ts';
+import { WindowedExtreme } from '../latency/windowed-extreme.ts';
 
 /** Fewer than 2 starve after a loss: the one outstanding dispatch may be the lost one. */
 const CREDITS_MIN = 2;
 const RATE_WINDOW_MS = 500;
-const TRANSPORT_WINDOW_MS = 10_000;
+const LEAST_WINDOW_MS = 10_000;
+/**
+ * How far transport may grow over its minimum before it counts as a queue and no longer as the way. Records and acknowledgements travel in
+ * batches, so under load most take several times the shortest; but a queue in the topic must not inflate its own allowance for ever.
+ */
+const TRANSPORT_OVER_LEAST_MAX = 4;
 
 /**
  * How many dispatches one router may have outstanding on one slot (Little's law, measured online):
  * limit = completion rate × (transport + service) + one batch, at least 2, at most `creditsMax`.
  *
  * Transport is the acknowledgement's round trip less the time that the worker itself reports between arrival and end, so a queue at
- * the worker cannot inflate its own allowance. The rate is that of this router's own completions: routers share a slot in the
- * proportion of what they send, and while a slot keeps up the limit grows by one batch a round trip.
+ * the worker cannot inflate its own allowance: the longest of late, at most 4 × the shortest. The rate is that of this router's own
+ * completions: routers share a slot in the proportion of what they send, and while a slot keeps up the limit grows by one batch a round trip.
  */
 export class Credits {
   readonly #creditsMax: number;
   readonly #rate: RecentRate;
-  readonly #transport: WindowedMinimum;
+  readonly #transportLeast: WindowedExtreme;
+  readonly #transportMost: WindowedExtreme;
   #serviceMs = 0;
   #batch = 1;
   #outstanding = 0;
@@ -25,7 +31,8 @@ export class Credits {
   constructor(creditsMax: number, nowMs: number) {
     this.#creditsMax = creditsMax;
     this.#rate = new RecentRate(RATE_WINDOW_MS, nowMs);
-    this.#transport = new WindowedMinimum(TRANSPORT_WINDOW_MS, nowMs);
+    this.#transportLeast = new WindowedExtreme(Math.min, LEAST_WINDOW_MS, nowMs);
+    this.#transportMost = new WindowedExtreme(Math.max, RATE_WINDOW_MS, nowMs);
   }
 
   get outstanding(): number {
@@ -40,7 +47,9 @@ export class Credits {
   completed(roundTripMs: number, sojournMs: number, nowMs: number): void {
     this.released();
     this.#rate.add(1, nowMs);
-    this.#transport.add(Math.max(0, roundTripMs - sojournMs), nowMs);
+    const transportMs = Math.max(0, roundTripMs - sojournMs);
+    this.#transportLeast.add(transportMs, nowMs);
+    this.#transportMost.add(transportMs, nowMs);
   }
 
   /** A dispatch that will not be heard of again. */
@@ -55,7 +64,9 @@ export class Credits {
   }
 
   limit(nowMs: number): number {
-    const roundTripMs = (this.#transport.value() ?? 0) + this.#serviceMs;
+    const least = this.#transportLeast.value() ?? 0;
+    const transportMs = Math.min(this.#transportMost.value() ?? 0, TRANSPORT_OVER_LEAST_MAX * least);
+    const roundTripMs = transportMs + this.#serviceMs;
     const inFlight = Math.ceil(this.#rate.perMs(nowMs) * roundTripMs) + this.#batch;
     return Math.min(this.#creditsMax, Math.max(CREDITS_MIN, inFlight));
   }

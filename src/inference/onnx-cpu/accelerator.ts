@@ -7,7 +7,7 @@ import type { ModelRepository } from '../repository/open-repository.ts';
 import { checkGraph } from './check-graph.ts';
 import { checkGolden } from './golden-check.ts';
 import { OnnxModel } from './onnx-model.ts';
-import { type SessionThread, startSessionThread } from './session-thread.ts';
+import { type SessionThread, sessionThread } from './session-thread.ts';
 
 export interface OnnxCpuOptions {
   /** Threads that one operator may use. */
@@ -42,14 +42,16 @@ export function createOnnxCpuAccelerator(
   options: OnnxCpuOptions = {},
 ): Accelerator {
   const { repository, clock } = dependencies;
-  const thread = startSessionThread(clock);
+  const thread = sessionThread(clock);
   const arena = createSlabArena({ keptBytesMax: options.keptBytesMax ?? KEPT_BYTES_MAX });
   const models = new Set<OnnxModel>();
   return {
     capabilities: CAPABILITIES,
+    failed: thread.died,
     async load(family, version): Promise<LoadedModel> {
       const wanted = repository.version(family, version);
-      const session = await createSession(thread, repository, wanted, options);
+      const died = thread.died.then((reason) => Promise.reject(refused(wanted, reason)));
+      const session = await Promise.race([createSession(thread, repository, wanted, options), died]);
       const model = new OnnxModel({
         version: wanted,
         session,

@@ -22,17 +22,23 @@ export interface SessionThread {
    */
   run(command: Extract<SessionCommand, { kind: 'run' }>): Promise<Ran>;
   release(session: number): Promise<void>;
+  /** Settles, with the reason, when the thread died by itself. Calls under way, and later ones, then never settle: whose fault it was is not known. */
+  readonly died: Promise<string>;
   /** Ends the thread; calls that are under way answer `failed`. */
   close(): Promise<void>;
 }
 
 /**
- * Starts the thread. It keeps the process alive only while a call is under way.
- * Every call throws MillraceError CLOSED after `close`; when the thread dies by itself, calls answer `failed`.
+ * The session thread in `worker`. It keeps the process alive only while a call is under way.
+ * Every call throws MillraceError CLOSED after `close`.
  */
-export function startSessionThread(clock: Clock): SessionThread {
+export function sessionThread(clock: Clock, worker: Worker = startWorker()): SessionThread {
+  return new WorkerSessionThread(worker, clock);
+}
+
+export function startWorker(): Worker {
   const host = import.meta.url.endsWith('.ts') ? './session-host.ts' : './session-host.js';
-  return new WorkerSessionThread(new Worker(new URL(host, import.meta.url)), clock);
+  return new Worker(new URL(host, import.meta.url));
 }
 
 class WorkerSessionThread implements SessionThread {
@@ -43,16 +49,19 @@ class WorkerSessionThread implements SessionThread {
   #closed = false;
   /** When the thread last finished something: a call cannot have begun earlier. */
   #idleSinceMs = 0;
-  /** Why the thread is gone. */
-  #death: string | undefined;
+  readonly died: Promise<string>;
+  readonly #resolveDied: (reason: string) => void;
 
   constructor(worker: Worker, clock: Clock) {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    this.died = promise;
+    this.#resolveDied = resolve;
     this.#worker = worker;
     this.#clock = clock;
     worker.unref();
     worker.on('message', ({ call, answer }: SessionReply) => this.#settle(call, answer));
-    worker.on('error', (error) => this.#die(`its thread failed: ${String(error)}`));
-    worker.on('exit', () => this.#die('its thread ended'));
+    worker.on('error', (error) => this.#resolveDied(`its thread failed: ${String(error)}`));
+    worker.on('exit', () => this.#ended());
   }
 
   async create(
@@ -78,9 +87,6 @@ class WorkerSessionThread implements SessionThread {
 
   #call(command: SessionCommand, transfer: ArrayBuffer[]): Promise<Settled> {
     if (this.#closed) throw new MillraceError('CLOSED', 'the accelerator is closed');
-    if (this.#death !== undefined) {
-      return Promise.resolve({ answer: { kind: 'failed', message: this.#death }, computeMs: 0 });
-    }
     const call = ++this.#calls;
     return new Promise((resolve) => {
       if (this.#waiting.size === 0) this.#worker.ref();
@@ -99,11 +105,13 @@ class WorkerSessionThread implements SessionThread {
     waiting?.resolve({ answer, computeMs });
   }
 
-  #die(message: string): void {
-    this.#death ??= message;
-    for (const call of [...this.#waiting.keys()]) {
-      this.#settle(call, { kind: 'failed', message: this.#death });
+  #ended(): void {
+    if (!this.#closed) {
+      this.#resolveDied('its thread ended');
+      return;
     }
+    for (const call of [...this.#waiting.keys()])
+      this.#settle(call, { kind: 'failed', message: 'the accelerator is closed' });
   }
 }
 

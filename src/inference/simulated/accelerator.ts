@@ -39,6 +39,7 @@ export function createSimulatedAccelerator(
       memories: Object.keys(profile.memories),
       datatypes: ['FP32', 'INT64'],
     },
+    failed: inner?.failed ?? new Promise(() => undefined),
     async load(family, version) {
       const wanted = repository.version(family, version);
       const innerModel = await inner?.load(family, version);

@@ -9,6 +9,7 @@ const STATE: LiveState = {
   policy: 'starter@1',
   sample: { user: 'user-7', titles: ['City bottle cage', 'Slow ferry'] },
   url: 'http://127.0.0.1:1234',
+  ended: false,
   ledger: {
     ingress: 120,
     outcomes: { scored: 110, degraded: 1, expired: 2, rejected: 3, deadLettered: 4 },
@@ -72,8 +73,16 @@ describe('the live table', () => {
     const [cpu = '', a100 = ''] = lines.slice(header + 1);
     const end = (lines[header] ?? '').length;
     expect(cpu).toHaveLength(end);
-    expect(a100.slice(end)).toBe('   service times simulated');
+    expect(a100).toHaveLength(end);
+    expect(a100).toContain('gpu-a100 sim ');
+    expect(lines.slice(header)).toContain('  sim: service times are simulated');
     expect(cpu.endsWith('1.50 ms')).toBe(true);
+  });
+
+  it('tells how to end it, until it has ended', () => {
+    const last = (state: LiveState) => renderLiveTable(state, false).at(-1);
+    expect(last(STATE)).toContain('Ctrl-C');
+    expect(last({ ...STATE, ended: true })).not.toContain('Ctrl-C');
   });
 
   it('is plain text without colour, and the same text with it', () => {

@@ -53,6 +53,16 @@ describe('millrace results', () => {
     expect(out).toMatch(/^SCORED +a {2}ranker@1 baseline {2}2 of 2 {2}best 8 0\.5000 {2}3\.00 ms {2}0\/0\n/);
   });
 
+  it('gives up after --timeout where the installation does not answer, and says what to look at', async () => {
+    const { err, exitCode } = await millrace(['results', '--timeout', '50ms'], {
+      environment: INSTALLATION,
+      transport: () => ({ open: () => new Promise(() => undefined) }),
+    });
+    expect(err).toContain('no connection came about within --timeout (got "50 ms")');
+    expect(err).toContain('MILLRACE_KAFKA_BROKERS');
+    expect(exitCode).toBe(1);
+  });
+
   it('prints JSON lines with every score', async () => {
     await publish('a');
     const { out } = await results(['--from-beginning', '--max', '1', '--json']);

@@ -25,6 +25,17 @@ it('draws over what it drew', () => {
   expect(written[1]?.startsWith('\u001b[2A')).toBe(true);
 });
 
+it('starts on a clear screen after the terminal changed its width: how lines wrapped there is not known', () => {
+  const { written, stream } = terminal(80);
+  const screen = new Screen(stream);
+  screen.draw(['one', 'two']);
+  stream.columns = 40;
+  screen.draw(['one', 'two']);
+  expect(written[1]?.startsWith('\u001b[2J\u001b[H')).toBe(true);
+  screen.draw(['one', 'two']);
+  expect(written[2]?.startsWith('\u001b[2A')).toBe(true);
+});
+
 it('prints nothing where there is no terminal', () => {
   const written: string[] = [];
   new Screen({ write: (text: string) => written.push(text) }).draw(['one']);

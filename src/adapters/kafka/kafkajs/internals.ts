@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module';
-import type { Compress, ProduceOptions } from './produce-request.ts';
+import type { Compress, Encoded, ProduceOptions } from './produce-request.ts';
 
 /**
  * The parts of kafkajs 2.2.4 that it does not export and that the patches touch: only what is used. The library has been frozen since 2023 and
@@ -16,9 +16,11 @@ export interface RequestQueue {
 
 export interface Encoder {
   buf: Buffer;
-  readonly offset: number;
+  offset: number;
   /** Makes room for so many more bytes. */
   ensureAvailable(bytes: number): void;
+  /** Appends what the other one holds. */
+  writeEncoder(other: Encoder | Encoded): Encoder;
 }
 
 export interface OffsetManager {

@@ -79,6 +79,7 @@ export function applyPatches(): void {
   replaceChecksum();
   replaceProduceRequests();
   growWithoutFilling();
+  prependHeaders();
   keepResponses();
   tolerateBadTopics();
   keepLastBroker();
@@ -118,6 +119,27 @@ function growWithoutFilling(): void {
     const grown = Buffer.allocUnsafeSlow(bytes >= LARGE_BYTES ? needed : 2 ** (32 - Math.clz32(needed)));
     this.buf.copy(grown, 0, 0, this.offset);
     this.buf = grown;
+  };
+}
+
+/** The body of a request is copied behind its header, and both behind their length: here the header is written before the body instead. */
+function prependHeaders(): void {
+  const { prototype } = encoderClass();
+  const { writeEncoder } = prototype;
+  /** What an encoder's `buf` is the end of. */
+  const wholes = new WeakMap<object, Buffer>();
+  prototype.writeEncoder = function write(other) {
+    const whole = 'whole' in other ? other.whole : wholes.get(other);
+    const start = (whole?.length ?? 0) - other.buf.length - this.offset;
+    const isEnd =
+      whole?.buffer === other.buf.buffer && !('offset' in other && other.offset !== other.buf.length);
+    if (whole === undefined || start < 0 || !isEnd) return writeEncoder.call(this, other);
+    wholes.delete(other);
+    wholes.set(this, whole);
+    this.buf.copy(whole, start, 0, this.offset);
+    this.buf = whole.subarray(start);
+    this.offset = this.buf.length;
+    return this;
   };
 }
 

@@ -37,11 +37,16 @@ interface PartitionData {
 /** Compresses the records of a batch; what kafkajs hands to its codecs is something with a `buffer`. */
 export type Compress = (compression: number, records: { buffer: Buffer }) => Promise<Buffer>;
 
-/** Of a request that kafkajs sends: it looks at both fields. */
+/** Of a request that kafkajs sends: it looks at `buf` and `buffer`, which are the same. */
 export interface Encoded {
   readonly buf: Buffer;
   readonly buffer: Buffer;
+  /** What `buf` is the end of: the request's header fits before it, so that the body need not be copied behind one. */
+  readonly whole: Buffer;
 }
+
+/** For the header, which has the client's id in it. */
+const HEADROOM_BYTES = 512;
 
 interface BatchPlan {
   partition: PartitionData;
@@ -93,7 +98,8 @@ export async function encodeProduce(options: ProduceOptions, compress: Compress)
     bytes += 2 + topic.length + 4;
     for (const batch of batches) bytes += 4 + 4 + batchBytes(batch);
   }
-  const out = Buffer.allocUnsafe(bytes);
+  const whole = Buffer.allocUnsafeSlow(HEADROOM_BYTES + bytes);
+  const out = whole.subarray(HEADROOM_BYTES);
   let at = writeShortBytes(out, 0, transactionalId);
   at = out.writeInt16BE(options.acks, at);
   at = out.writeInt32BE(options.timeout, at);
@@ -107,7 +113,7 @@ export async function encodeProduce(options: ProduceOptions, compress: Compress)
       at = writeBatch(out, at, batch, options, compression);
     }
   }
-  return { buf: out, buffer: out };
+  return { buf: out, buffer: out, whole };
 }
 
 function plan(partition: PartitionData): BatchPlan {
@@ -115,8 +121,8 @@ function plan(partition: PartitionData): BatchPlan {
   const timestamps = partition.messages.flatMap(({ timestamp }) =>
     timestamp == null ? [] : [Number(timestamp)],
   );
-  const firstTimestamp = timestamps.length === 0 ? now : Math.min(...timestamps);
-  const maxTimestamp = timestamps.length === 0 ? now : Math.max(...timestamps);
+  const firstTimestamp = timestamps.reduce((least, each) => Math.min(least, each), timestamps[0] ?? now);
+  const maxTimestamp = timestamps.reduce((most, each) => Math.max(most, each), timestamps[0] ?? now);
   const bodyBytes: number[] = [];
   let recordsBytes = 0;
   for (const [index, message] of partition.messages.entries()) {

@@ -1,7 +1,7 @@
 import type { Kafka, Message, Producer, RecordMetadata } from 'kafkajs';
 import type { PartitionBatch, SendOutcome } from '../client.ts';
 import { STORED } from '../client.ts';
-import { PartitionTable } from '../partition-table.ts';
+import { byTopic, PartitionTable } from '../partition-table.ts';
 import { isOutOfStep, sendOutcomeOf } from '../send-outcome.ts';
 import { errorFromCode, type ProduceResponse } from './internals.ts';
 import { responseOf } from './patches.ts';
@@ -100,15 +100,17 @@ export class KafkaJsSender {
   }
 }
 
+/**
+ * An outbound record has the shape of a kafkajs message, so none is made. kafkajs groups messages by partition with `reduce`, copying an array that
+ * grows for each of them; here they are grouped already, and that is what `reduce` answers.
+ */
 function toTopicMessages(batches: readonly PartitionBatch[]): { topic: string; messages: Message[] }[] {
-  const topics = new Map<string, Message[]>();
-  for (const { topic, records } of batches) {
-    const messages = topics.get(topic) ?? [];
-    // An outbound record has the shape of a kafkajs message, so none is made.
-    for (const record of records) messages.push(record as Message);
-    topics.set(topic, messages);
-  }
-  return Array.from(topics, ([topic, messages]) => ({ topic, messages }));
+  return [...byTopic(batches)].map(([topic, own]) => {
+    const byPartition = Object.fromEntries(own.map(({ partition, records }) => [partition, records]));
+    const messages: Message[] = [];
+    Object.defineProperty(messages, 'reduce', { value: () => byPartition });
+    return { topic, messages };
+  });
 }
 
 function codesOf(answers: readonly RecordMetadata[]): PartitionTable<number> {

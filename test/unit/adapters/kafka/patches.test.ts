@@ -22,6 +22,7 @@ import {
   hookGroup,
   responseOf,
 } from '../../../../src/adapters/kafka/kafkajs/patches.ts';
+import { encodeProduce } from '../../../../src/adapters/kafka/kafkajs/produce-request.ts';
 
 const require = createRequire(import.meta.url);
 const load = <T>(path: string) => require(`kafkajs/src/${path}`) as T;
@@ -33,7 +34,14 @@ const source = {
   remove: brokerPoolClass().prototype.removeBroker.toString(),
   recover: consumerGroupClass().prototype.recoverFromOffsetOutOfRange.toString(),
   parse: produceResponse(7).parse.toString(),
+  group: load<(options: object) => object>('producer/groupMessagesPerPartition').toString(),
 };
+
+interface Writer {
+  writeInt32(value: number): Writer;
+  writeBuffer(bytes: Buffer): Writer;
+  writeEncoder(other: object): Writer;
+}
 
 /** Objects of kafkajs's classes without their constructors, which want half a client. */
 const make = <T>(type: { prototype: T }, fields: object): T =>
@@ -66,6 +74,7 @@ describe('kafkajs as it is installed', () => {
     ['zeros in a buffer that grows', source.grow, /Buffer\.alloc\(/],
     ['a broker that is forgotten with its connection', source.remove, /delete this\.brokers/],
     ['a commit of the default offset where an offset is out of range', source.recover, /setDefaultOffset/],
+    ['messages grouped by a `reduce` of their own', source.group, /messages\.reduce\(/],
     ['the first error of an answer instead of the answer', source.parse, /throw createErrorFromCode/],
   ])('still has %s: else the patch is superfluous', (_, text, expected) => expect(text).toMatch(expected));
 });
@@ -140,6 +149,34 @@ describe('the patches', () => {
       expect(encoder.buffer.readInt32BE(8 + size)).toBe(9);
     }
   });
+
+  it.each([0, 3, 480, 600, 5_000])(
+    'put a header of %i bytes before the body of a request, without harm',
+    async (size) => {
+      const Encoder = load<new () => Writer & { buffer: Buffer }>('protocol/encoder');
+      const messages = [{ key: null, value: Buffer.alloc(3_000, 7) }];
+      const options = {
+        acks: -1,
+        timeout: 1,
+        topicData: [{ topic: 't', partitions: [{ partition: 0, messages }] }],
+      };
+      const body = await encodeProduce(options, async () => Buffer.alloc(0));
+      const expected = Buffer.from(body.buffer);
+      const header = Buffer.alloc(size, 1);
+      const request = new Encoder().writeBuffer(header).writeEncoder(body) as Writer & { buffer: Buffer };
+      const framed = new Encoder().writeInt32(request.buffer.length).writeEncoder(request) as Writer & {
+        buffer: Buffer;
+      };
+      expect(framed.buffer.readInt32BE(0)).toBe(size + expected.length);
+      expect(framed.buffer.subarray(4).equals(Buffer.concat([header, expected]))).toBe(true);
+      const longer = framed.writeBuffer(Buffer.from('end')) as Writer & { buffer: Buffer };
+      expect(longer.buffer.subarray(4).equals(Buffer.concat([header, expected, Buffer.from('end')]))).toBe(
+        true,
+      );
+      const again = new Encoder().writeInt32(9).writeEncoder(longer) as Writer & { buffer: Buffer };
+      expect(again.buffer.subarray(4).equals(longer.buffer)).toBe(true);
+    },
+  );
 
   it.each([
     ...PRODUCE_VERSIONS.map((version) => ['produce', version] as const),

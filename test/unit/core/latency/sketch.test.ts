@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { RecentRate } from '../../../../src/core/latency/rate.ts';
 import { LatencySketch } from '../../../../src/core/latency/sketch.ts';
-import { WindowedMinimum } from '../../../../src/core/latency/windowed-minimum.ts';
+import { WindowedExtreme } from '../../../../src/core/latency/windowed-extreme.ts';
 
 it('a quantile is within 1 % of the exact one, also after a merge and a trip over the wire', () => {
   const samples = fc.array(fc.double({ min: 0.01, max: 10_000, noNaN: true }), {
@@ -40,14 +40,20 @@ it('a recent rate follows a change within two windows and forgets', () => {
   expect(rate.perMs(1_250)).toBe(0);
 });
 
-it('a windowed minimum keeps the least of the last windows and lets go of older ones', () => {
-  const least = new WindowedMinimum(100, 0);
-  expect(least.value()).toBeUndefined();
-  least.add(3, 0);
-  least.add(9, 50);
-  expect(least.value()).toBe(3);
-  least.add(9, 120);
-  expect(least.value()).toBe(3);
-  least.add(8, 230);
-  expect(least.value()).toBe(8);
-});
+it.each([
+  ['minimum', Math.min, 1],
+  ['maximum', Math.max, -1],
+] as const)(
+  'a windowed %s keeps the extreme of the last windows and lets go of older ones',
+  (_, pick, sign) => {
+    const extreme = new WindowedExtreme(pick, 100, 0);
+    expect(extreme.value()).toBeUndefined();
+    extreme.add(3 * sign, 0);
+    extreme.add(9 * sign, 50);
+    expect(extreme.value()).toBe(3 * sign);
+    extreme.add(9 * sign, 120);
+    expect(extreme.value()).toBe(3 * sign);
+    extreme.add(8 * sign, 230);
+    expect(extreme.value()).toBe(8 * sign);
+  },
+);

@@ -2,8 +2,17 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Credits } from '../../../../src/core/routing/credits.ts';
 
+interface Scene {
+  perMs: number;
+  hopMs: number;
+  batch: number;
+  durationMs: number;
+  /** Acknowledgements leave together, so often. */
+  ackEveryMs?: number;
+}
+
 /** A worker that serves `perMs` requests in batches, a hop of `hopMs` away on either side; the router sends whenever it may. */
-function simulate(options: { perMs: number; hopMs: number; batch: number; durationMs: number }): {
+function simulate(options: Scene): {
   served: number;
   worstQueueMs: number;
   limit: number;
@@ -25,7 +34,9 @@ function simulate(options: { perMs: number; hopMs: number; batch: number; durati
       const arrivesMs = nowMs + options.hopMs;
       freeAtMs = Math.max(freeAtMs, arrivesMs) + 1 / options.perMs;
       worstQueueMs = nowMs > options.durationMs / 2 ? Math.max(worstQueueMs, freeAtMs - arrivesMs) : 0;
-      acks.push({ atMs: freeAtMs + options.hopMs, sentMs: nowMs, sojournMs: freeAtMs - arrivesMs });
+      const { ackEveryMs = 0 } = options;
+      const leavesMs = ackEveryMs === 0 ? freeAtMs : Math.ceil(freeAtMs / ackEveryMs) * ackEveryMs;
+      acks.push({ atMs: leavesMs + options.hopMs, sentMs: nowMs, sojournMs: freeAtMs - arrivesMs });
     }
   }
   return { served, worstQueueMs, limit: credits.limit(options.durationMs) };
@@ -41,6 +52,25 @@ describe('credits', () => {
     expect(served).toBeGreaterThan(0.9 * options.perMs * options.durationMs);
     // Half the round trip's worth of service, two batches, and what one window of rate can be wrong by.
     expect(worstQueueMs).toBeLessThan(options.hopMs + (4 * options.batch + 4) / options.perMs);
+  });
+
+  it.each([
+    { perMs: 5, hopMs: 2, batch: 16, durationMs: 10_000, ackEveryMs: 12 },
+    { perMs: 2, hopMs: 3, batch: 4, durationMs: 10_000, ackEveryMs: 15 },
+  ])(
+    'keep it busy where acknowledgements come in bursts, so that most take longer than the first: %o',
+    (options) => {
+      expect(simulate(options).served).toBeGreaterThan(0.9 * options.perMs * options.durationMs);
+    },
+  );
+
+  it('give a queue in the topic no more than 4 times the shortest way', () => {
+    const credits = new Credits(10_000, 0);
+    credits.observe(4, 1);
+    credits.completed(5, 0, 0);
+    for (let nowMs = 1; nowMs < 5_000; nowMs += 1) credits.completed(1_000, 0, nowMs);
+    expect(credits.limit(5_000)).toBeLessThanOrEqual(4 * 5 + 1 + 4 + 1);
+    expect(credits.limit(5_000)).toBeGreaterThanOrEqual(4 * 5);
   });
 
   it('do not creep: a minute of saturation leaves the limit where ten seconds did', () => {

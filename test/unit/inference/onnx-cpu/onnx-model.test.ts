@@ -19,6 +19,7 @@ function modelOn(run: Run) {
     thread: {
       create: () => Promise.reject(new Error('not in this test')),
       run,
+      died: new Promise(() => undefined),
       release: async (session) => void released.push(session),
       close: async () => {},
     },

@@ -71,6 +71,7 @@ async function start(overrides: Partial<AcceleratorWorkerConfig> = {}) {
             memories: ['host'],
             datatypes: ['FP32'],
           },
+          failed: new Promise(() => undefined),
           load: async () => model,
           close: async () => {},
         },
