@@ -158,32 +158,3 @@ describe('the stream of results', () => {
     await rig.close();
   });
 });
-
-describe('a kernel that no worker has', () => {
-  it('gives an answer by another kernel, DEGRADED, and says which', async () => {
-    const results: ScoredResult[] = [];
-    const rig = await startVirtualPipeline(
-      {
-        policy: 'test/simulation/sparse-policy.yaml',
-        fleet: 'test/simulation/claims-sparse-fleet.yaml',
-        'worker.backend': 'onnx-cpu',
-      },
-      { ledger: { onResult: (result) => results.push(result) } },
-    );
-    await sendTraffic(rig, 10, 2);
-    expect(rig.ledger.summary()).toMatchObject({
-      ingress: 10,
-      inFlight: 0,
-      balanced: true,
-      outcomes: { degraded: 10 },
-    });
-    for (const result of results) {
-      expect(result.reason).toMatchObject({
-        code: 'NO_TARGET',
-        message: 'kernel dense computed it in place of sparse',
-      });
-      expect(result.candidatesScored).toBe(result.baselineCandidates);
-    }
-    await rig.close();
-  });
-});
