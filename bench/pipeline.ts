@@ -39,7 +39,7 @@ const PIPELINE = { kind: 'pipeline', layout: 'one-process' } as const satisfies 
  * time from send to answer in it. Relay and pipeline take turns; figures are medians over the rounds, ratios medians of each round's. In every run
  * all requests are counted from outside: one that is not answered, or not scored, ends the benchmark.
  *
- *   npm run bench -- pipeline --rounds 5 --seconds 8 --warm-up 10 --only small,large,small-each,large-each,model,client
+ *   npm run bench -- pipeline --rounds 5 --seconds 8 --warm-up 10 --only small,large,small-each,large-each,model,client,streams,large-streams
  */
 export async function run(options: readonly string[]): Promise<{ rows: BenchRow[] }> {
   const effort = readEffort(options, { rounds: 5, seconds: 8, warmUp: 10 });
@@ -51,6 +51,8 @@ export async function run(options: readonly string[]): Promise<{ rows: BenchRow[
     ['large-each', () => processEach(stack, LARGE_BYTES, effort)],
     ['model', () => withModel(stack, effort)],
     ['client', () => otherClient(stack, effort)],
+    ['streams', () => besideStreams(stack, SMALL_BYTES, effort, 1)],
+    ['large-streams', () => besideStreams(stack, LARGE_BYTES, effort)],
   ]);
   try {
     const rows: BenchRow[] = [];
@@ -184,6 +186,25 @@ async function otherClient(stack: Stack, effort: Effort): Promise<BenchRow[]> {
   ];
 }
 
+/** A topology of the same shape in the stream processor that comes with Kafka, two threads in one JVM. */
+async function besideStreams(
+  stack: Stack,
+  requestBytes: number,
+  effort: Effort,
+  least?: number,
+): Promise<BenchRow[]> {
+  const size = `${requestBytes / 1_024} KB`;
+  const compared = await compareClosed(stack, requestBytes, effort, {
+    'Kafka Streams': { kind: 'streams' },
+    'pipeline beside Kafka Streams': { kind: 'pipeline', layout: 'process-each' },
+  });
+  const [streams, ours] = [compared['Kafka Streams'], compared['pipeline beside Kafka Streams']];
+  return [
+    ...resultRows(size, compared),
+    ratioRow(`requests/s, split, a process each / Kafka Streams, ${size}`, ours, streams, perSecond, least),
+  ];
+}
+
 function compareClosed<Name extends string>(
   stack: Stack,
   requestBytes: number,
@@ -201,7 +222,7 @@ function windowOf(requestBytes: number): number {
 
 function resultRows(size: string, compared: Compared<string>): BenchRow[] {
   return Object.entries(compared).flatMap(([name, results]) => {
-    const peer = name.startsWith('relay') ? { peer: 'bare kafkajs relay' } : {};
+    const peer = peerOf(name);
     const row = (metric: string, of: Of, unit: string): BenchRow => ({
       metric: `${metric}, ${name}, ${size}`,
       value: medianOf(results, of),
@@ -216,6 +237,11 @@ function resultRows(size: string, compared: Compared<string>): BenchRow[] {
       row('CPU of the broker a request', ({ brokerCpuUs }) => brokerCpuUs, 'µs'),
     ];
   });
+}
+
+function peerOf(name: string): { peer?: string } {
+  if (name.startsWith('relay')) return { peer: 'bare kafkajs relay' };
+  return name === 'Kafka Streams' ? { peer: 'Kafka Streams 4.4' } : {};
 }
 
 function ratioRow(

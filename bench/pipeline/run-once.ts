@@ -13,12 +13,14 @@ import { countRelayed, readBooks } from './books.ts';
 import { Load, type Observed, type WarmUp } from './load.ts';
 import { cpuMs, machineBusyMs, quietMachine } from './machine.ts';
 import { encodedRequests } from './requests.ts';
+import { startStreams } from './streams.ts';
 import { type Environment, type Subject, startAllStages, startRelay, startServices } from './subject.ts';
 
 /** What stands between ingress and scored-results. */
 export type Variant =
   | { kind: 'relay'; layout: Layout; patched: boolean; resultBytes?: number }
-  | { kind: 'pipeline'; layout: Layout; environment?: Environment };
+  | { kind: 'pipeline'; layout: Layout; environment?: Environment }
+  | { kind: 'streams' };
 
 /** All in one process, or a process for each hop. */
 export type Layout = 'one-process' | 'process-each';
@@ -93,11 +95,15 @@ function startSubject(
   environment: Environment,
   { topics }: Connection,
 ): Promise<Subject> {
+  const chain = [topics.ingress(), topics.fixed('features'), topics.dispatch(POOL)];
+  if (variant.kind === 'streams') {
+    const { brokers } = settings.kafka;
+    return startStreams({ brokers, topics: [...chain, topics.fixed('scored-results')] });
+  }
   const oneProcess = variant.layout === 'one-process';
   if (variant.kind === 'pipeline') {
     return oneProcess ? startAllStages(environment) : startServices(environment, servicesOf(settings));
   }
-  const chain = [topics.ingress(), topics.fixed('features'), topics.dispatch(POOL)];
   const hops = chain.map((from, index) => {
     const to = chain[index + 1] ?? topics.fixed('scored-results');
     const isLast = index === chain.length - 1;
@@ -177,7 +183,7 @@ class CpuMeter {
 }
 
 async function checkBooks(variant: Variant, client: Connection): Promise<void> {
-  if (variant.kind === 'relay') {
+  if (variant.kind !== 'pipeline') {
     const counted = await countRelayed(client);
     if (counted.ingress !== counted.results)
       throw new Error(`the relay lost records: ${JSON.stringify(counted)}`);
