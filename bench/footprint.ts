@@ -8,7 +8,7 @@ import { startStack } from '../src/local-stack/start-stack.ts';
 import { applyTopics } from '../src/wiring/apply-topics.ts';
 import { kafkaTransport } from '../src/wiring/runtime.ts';
 import { Load } from './pipeline/load.ts';
-import { residentMb } from './pipeline/machine.ts';
+import { privateMb, residentMb } from './pipeline/machine.ts';
 import { readEffort } from './pipeline/options.ts';
 import { encodedRequests } from './pipeline/requests.ts';
 import { newEnvironment } from './pipeline/run-once.ts';
@@ -56,9 +56,12 @@ export async function run(options: readonly string[]): Promise<{ rows: BenchRow[
     await pause(IDLE_MS);
     const idle = sample(started);
     const loaded = await sampleUnderLoad(client, started, warmUpMs, measureMs);
+    const own: Megabytes = new Map(started.map(({ service, running }) => [service, privateMb(running.pid)]));
     await stopAll(started);
     await client.close();
-    return { rows: SERVICES.flatMap((service) => rowsOf(service, readyS.get(service) ?? [], idle, loaded)) };
+    return {
+      rows: SERVICES.flatMap((service) => rowsOf(service, readyS.get(service) ?? [], { idle, loaded, own })),
+    };
   } finally {
     await stack.stop();
   }
@@ -117,8 +120,7 @@ async function sampleUnderLoad(
 function rowsOf(
   service: ServiceName,
   readyS: readonly number[],
-  idle: Megabytes,
-  loaded: Megabytes,
+  { idle, loaded, own }: { idle: Megabytes; loaded: Megabytes; own: Megabytes },
 ): BenchRow[] {
   const isRouter = service === 'request-router';
   return [
@@ -135,6 +137,11 @@ function rowsOf(
       value: loaded.get(service) ?? Number.NaN,
       unit: 'MB',
       ...(isRouter ? { target: ROUTER_MB_MAX, relation: '<=' as const } : {}),
+    },
+    {
+      metric: `${service}, of it its own: all but the Node program, which all services share`,
+      value: own.get(service) ?? Number.NaN,
+      unit: 'MB',
     },
   ];
 }

@@ -2,6 +2,7 @@
 // Finds a Node that can run millrace, and runs it there. Plain JavaScript, so that an old Node gets as far as saying so.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -41,7 +42,10 @@ function packagedNode(folder) {
 
 function run(command) {
   const flags = isClone ? ['--disable-warning=ExperimentalWarning'] : [];
-  const child = spawn(command, [...flags, entry, ...process.argv.slice(2)], { stdio: 'inherit' });
+  const caches = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
+  // What was compiled by an earlier command need not be again.
+  const env = { NODE_COMPILE_CACHE: join(caches, 'millrace', 'compiled'), ...process.env };
+  const child = spawn(command, [...flags, entry, ...process.argv.slice(2)], { stdio: 'inherit', env });
   // A terminal sends Ctrl-C to the whole group: the child has it already, and a second one would mean "at once".
   const hasTerminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY;
   const forwarded = new Set();

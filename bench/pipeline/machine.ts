@@ -30,6 +30,17 @@ export function residentMb(pid: number): number {
   return (Number(kilobytes ?? Number.NaN) * 1_024) / 1e6;
 }
 
+/** Of it, what the process shares with nobody: not the Node program itself, which lies in memory once. MB. Linux; NaN elsewhere. */
+export function privateMb(pid: number): number {
+  const rollup = readProc(`/proc/${pid}/smaps_rollup`) ?? '';
+  const kilobytes = [...rollup.matchAll(/^Private_(?:Clean|Dirty):\s+(\d+)/gm)].map(([, count]) =>
+    Number(count),
+  );
+  return kilobytes.length === 0
+    ? Number.NaN
+    : (kilobytes.reduce((sum, count) => sum + count, 0) * 1_024) / 1e6;
+}
+
 /** Waits until the machine is busy for less than `shareMax` of its cores over a second; gives up waiting after `patienceMs`. */
 export async function quietMachine(shareMax: number, patienceMs: number): Promise<void> {
   const untilMs = performance.now() + patienceMs;
