@@ -8,6 +8,7 @@ import { topicNames } from '../src/contracts/topics.ts';
 import { REFERENCE_FLEET } from '../src/core/policy/fleet.ts';
 import { seededRandom } from '../src/core/random/seeded-random.ts';
 import type { InboundRecord, OutboundRecord } from '../src/ports/message-bus.ts';
+import type { ActiveCanary } from '../src/stages/request-router/active-policy.ts';
 import { Router } from '../src/stages/request-router/router.ts';
 import { createResultWriter } from '../src/stages/results.ts';
 import { compileChecked, digestOf, poolsOf } from '../src/wiring/policy-files.ts';
@@ -15,10 +16,12 @@ import type { BenchRow } from './run.ts';
 
 const REQUESTS = 1_000;
 const ROUNDS = 200;
+const SHADOW_TURNS = 9;
+const STARTER = 'examples/policies/starter.yaml';
 
 /** The whole step of the router in memory: decide, filter, score, pick, credit, encode the dispatch; with and without decoding. */
 export async function run(): Promise<{ rows: BenchRow[] }> {
-  const rows: BenchRow[] = [];
+  const rows: BenchRow[] = [await shadowRow()];
   for (const payloadBytes of [2_048, 32_768]) {
     for (const slotsPerPool of [4, 16]) {
       const bench = await createBench(payloadBytes, slotsPerPool);
@@ -41,6 +44,41 @@ export async function run(): Promise<{ rows: BenchRow[] }> {
   return { rows };
 }
 
+/** What a candidate in shadow, that changes the target of about a tenth of the requests, adds to the step: both take turns. */
+async function shadowRow(): Promise<BenchRow> {
+  const alone = await createBench(2_048, 4);
+  const shadowed = await createBench(2_048, 4, candidate());
+  const ratios: number[] = [];
+  for (let turn = 0; turn < SHADOW_TURNS; turn += 1) {
+    const aloneUs = medianUs(() => alone.route());
+    ratios.push(medianUs(() => shadowed.route()) / aloneUs);
+  }
+  return {
+    metric: 'router step with a candidate in shadow / without, 2 KB payload, 4 slots a pool',
+    value: median(ratios),
+    unit: '×',
+    target: 1.15,
+    relation: '<=',
+  };
+}
+
+function candidate(): ActiveCanary {
+  const text = readFileSync(STARTER, 'utf8').replace('biasMax > 0.8', 'biasMax > 0.6');
+  const bytes = Buffer.from(text);
+  const ref = { digest: digestOf(bytes), name: 'starter', version: 2 };
+  return {
+    policy: { ref, epoch: 1, compiled: compileChecked(bytes, REFERENCE_FLEET), source: 'store' },
+    mode: 'shadow',
+    percent: 0,
+    salt: 'bench',
+    unit: 'bucketKey',
+  };
+}
+
+function median(values: number[]): number {
+  return values.sort((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+}
+
 /** Median over rounds of the mean time per request of a round. */
 function medianUs(step: () => void): number {
   const times: number[] = [];
@@ -49,12 +87,13 @@ function medianUs(step: () => void): number {
     for (let n = 0; n < REQUESTS / 10; n += 1) step();
     times.push(((performance.now() - started) * 1_000) / (REQUESTS / 10));
   }
-  return times.sort((a, b) => a - b)[ROUNDS >> 1] ?? Number.NaN;
+  return median(times);
 }
 
 async function createBench(
   payloadBytes: number,
   slotsPerPool: number,
+  canary?: ActiveCanary,
 ): Promise<{ route(): void; decodeAndRoute(): void }> {
   const clock = systemClock();
   const topics = topicNames();
@@ -64,7 +103,7 @@ async function createBench(
     named.map(({ pool }) => ({ pool, accelerator, kernels, memories })),
   );
   await codecs.register(recordTopics({ topics, tenants: [], pools: pools.map(({ pool }) => pool) }));
-  const bytes = readFileSync('examples/policies/starter.yaml');
+  const bytes = readFileSync(STARTER);
   const compiled = compileChecked(bytes, fleet);
   const random = seededRandom(1).stream('bench');
   const router = new Router(
@@ -84,6 +123,7 @@ async function createBench(
       results: createResultWriter(codecs.for('ScoredResult'), topics.fixed('scored-results'), 12),
     },
     { ref: { digest: digestOf(bytes), name: 'starter', version: 1 }, epoch: 1, compiled, source: 'store' },
+    canary,
   );
   for (const { pool, accelerator, kernels, memories } of pools) {
     for (let slot = 0; slot < slotsPerPool; slot += 1) {

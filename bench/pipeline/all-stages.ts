@@ -25,7 +25,7 @@ const backend = createBackend(settings, accelerator, { ...runtime, repository })
 const models = await loadModels(backend, repository, runtime.telemetry);
 const stages = [
   await startPolicyController(settings, runtime, { fleet, store }),
-  await startAcceleratorWorker(settings, runtime, { fleet, backend, models }),
+  await startAcceleratorWorker(settings, runtime, { fleet, backend, models, repository }),
   await startRequestRouter(settings, runtime, { fleet, store, openModels: async () => repository }),
 ];
 if (settings.topology === 'split') stages.push(await startFeatureExtractor(settings, runtime, repository));

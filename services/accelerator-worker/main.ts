@@ -16,6 +16,6 @@ await runService('accelerator-worker', async (settings, runtime) => {
     process.exit(1);
   });
   const models = await loadModels(backend, repository, runtime.telemetry);
-  const stage = await startAcceleratorWorker(settings, runtime, { fleet, backend, models });
+  const stage = await startAcceleratorWorker(settings, runtime, { fleet, backend, models, repository });
   return [{ ...stage, close: () => stage.close().then(() => backend.close()) }];
 });

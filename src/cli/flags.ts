@@ -25,8 +25,15 @@ export function seed(text: string): number {
   throw new InvalidArgumentError('Allowed: a whole number from 0.');
 }
 
-/** `250ms`, `15s`, `2m`, `1h`, in milliseconds. */
+/** `250ms`, `15s`, `2m`, `1h`, in milliseconds: longer than nothing. */
 export function duration(text: string): number {
+  const durationMs = durationOrNone(text);
+  if (durationMs > 0) return durationMs;
+  throw new InvalidArgumentError('Allowed: a number above 0 with ms, s, m or h, such as 15s.');
+}
+
+/** The same, and `0s`. */
+export function durationOrNone(text: string): number {
   try {
     return parseDuration(text);
   } catch (error) {

@@ -6,11 +6,11 @@ import { MillraceError } from '../core/errors.ts';
 import type { CompiledPolicy, Leaf } from '../core/policy/compile.ts';
 import type { SignalValue } from '../core/policy/document.ts';
 import { explainDecision, formatExplanation, leafAt, toSignalVector } from '../core/policy/explain.ts';
-import type { Fleet } from '../core/policy/fleet.ts';
 import { didYouMean } from '../core/policy/nearest.ts';
-import { compileChecked, poolsOf, readFleet } from '../wiring/policy-files.ts';
+import { compileChecked, poolsOf } from '../wiring/policy-files.ts';
 import { readSignals } from '../wiring/read-signals.ts';
 import { type CliContext, cliTelemetry } from './context.ts';
+import { fleetSource, fleetText, readNamedFleet } from './policy-check.ts';
 import { readRequestFile } from './request-file.ts';
 import { waitingFor } from './waiting.ts';
 
@@ -25,8 +25,9 @@ export interface ExplainFlags {
 type Values = ReadonlyMap<string, SignalValue>;
 
 export async function explainPolicy(context: CliContext, file: string, flags: ExplainFlags): Promise<void> {
-  const { settings } = loadSettings(context.environment, { fleet: flags.fleet });
-  const fleet = readFleet(settings);
+  const loaded = loadSettings(context.environment, { fleet: flags.fleet });
+  const { settings } = loaded;
+  const fleet = readNamedFleet(loaded);
   const policy = compileChecked(readUserFile(file), fleet);
   const values =
     flags.request === undefined
@@ -40,16 +41,16 @@ export async function explainPolicy(context: CliContext, file: string, flags: Ex
   const { target, variant, fallback } = leaf;
   context.stdout.write(
     flags.json
-      ? `${JSON.stringify({ policy: { name, version }, ...explanation, target, variant, fallback, pools, signals: Object.fromEntries(values) })}\n`
-      : `${[...formatExplanation(explanation), targetLine(leaf, pools, fleet)].join('\n')}\n`,
+      ? `${JSON.stringify({ policy: { name, version }, ...explanation, target, variant, fallback, pools, fleet: fleet.name, fleetFrom: fleetSource(loaded), signals: Object.fromEntries(values) })}\n`
+      : `${[...formatExplanation(explanation), targetLine(leaf, pools, fleetText(fleet.name, loaded))].join('\n')}\n`,
   );
 }
 
-function targetLine({ target, variant, fallback }: Leaf, pools: readonly string[], fleet: Fleet): string {
+function targetLine({ target, variant, fallback }: Leaf, pools: readonly string[], fleet: string): string {
   return [
     `target: ${target.accelerator}, kernel ${target.kernel}, memory ${target.memory}`,
     ...(variant === undefined ? [] : [`variant ${variant}`]),
-    `pools ${pools.length === 0 ? 'none' : pools.join(', ')} of the fleet ${fleet.name}`,
+    `pools ${pools.length === 0 ? 'none' : pools.join(', ')} of the fleet ${fleet}`,
     ...(fallback.length === 0 ? [] : [`else ${fallback.join(', then ')}`]),
   ].join('; ');
 }

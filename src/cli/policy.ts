@@ -1,19 +1,19 @@
 import { Command } from 'commander';
-import { loadSettings } from '../config/load-settings.ts';
-import { readUserFile } from '../config/user-file.ts';
-import { describeProblem } from '../core/policy/problem.ts';
-import { checkPolicyFile } from '../wiring/check-policy.ts';
 import type { CliContext } from './context.ts';
+import { type ValidateFlags, validatePolicyFile } from './policy-check.ts';
+import { diffCommand } from './policy-diff.ts';
 import { type ExplainFlags, explainPolicy } from './policy-explain.ts';
+import { historyCommand } from './policy-history.ts';
+import { keygenCommand } from './policy-keygen.ts';
+import { publishCommand } from './policy-publish.ts';
+import { signCommandCommand } from './policy-sign.ts';
+import { rolloutCommand } from './rollout.ts';
 
-interface ValidateFlags {
-  fleet?: string;
-  json: boolean;
-}
-
-/** `millrace policy validate|explain`: a policy's document, with no pipeline at hand. */
+/** `millrace policy …`: a policy's document with no pipeline at hand; then its signature, its way to live, and what became of it. */
 export function policyCommand(context: CliContext): Command {
-  const policy = new Command('policy').description('Routing policies: check one, and ask it how it decides');
+  const policy = new Command('policy').description(
+    'Routing policies: check one, ask it how it decides, compare two; sign, publish and roll out',
+  );
   policy
     .command('validate')
     .description(
@@ -31,7 +31,7 @@ Examples:
   millrace policy validate examples/policies/starter.yaml
   millrace policy validate my-policy.yaml --fleet my-fleet.yaml --json`,
     )
-    .action((file: string, flags: ValidateFlags) => validate(context, file, flags));
+    .action((file: string, flags: ValidateFlags) => validatePolicyFile(context, file, flags));
   policy
     .command('explain')
     .description('Show step by step which leaf a request ends in, and why')
@@ -49,37 +49,11 @@ Examples:
   millrace policy explain examples/policies/starter.yaml --request examples/requests/ranker.json`,
     )
     .action((file: string, flags: ExplainFlags) => explainPolicy(context, file, flags));
-  return policy;
-}
-
-function validate(context: CliContext, file: string, flags: ValidateFlags): void {
-  const { settings } = loadSettings(context.environment, { fleet: flags.fleet });
-  const checked = checkPolicyFile(readUserFile(file), settings);
-  const { problems, policy } = checked;
-  const isValid = !problems.some(({ severity }) => severity === 'error');
-  if (!isValid) context.exitCode = 2;
-  if (flags.json) {
-    context.stdout.write(
-      `${JSON.stringify({ file, valid: isValid, ...policy, fleet: checked.fleet, problems })}\n`,
-    );
-    return;
-  }
-  for (const problem of problems) context.stdout.write(`${problem.severity}: ${describeProblem(problem)}\n`);
-  context.stdout.write(`${verdict(file, checked, isValid)}\n`);
-}
-
-function verdict(
-  file: string,
-  { policy, problems, fleet }: ReturnType<typeof checkPolicyFile>,
-  isValid: boolean,
-): string {
-  const errors = problems.filter(({ severity }) => severity === 'error').length;
-  const counts = `${counted(errors, 'error')}, ${counted(problems.length - errors, 'warning')}`;
-  if (!isValid || policy === undefined) return `${file}: not valid: ${counts}`;
-  const { name, version, digest, leaves, tests } = policy;
-  return `${file}: valid: ${name}@${version}, ${leaves} leaves, ${counted(tests, 'golden test')} passed, on the fleet ${fleet}: ${counts}\n${digest}`;
-}
-
-function counted(many: number, what: string): string {
-  return `${many} ${what}${many === 1 ? '' : 's'}`;
+  return policy
+    .addCommand(diffCommand(context))
+    .addCommand(keygenCommand(context))
+    .addCommand(signCommandCommand(context))
+    .addCommand(publishCommand(context))
+    .addCommand(rolloutCommand(context))
+    .addCommand(historyCommand(context));
 }

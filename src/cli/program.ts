@@ -1,10 +1,9 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { Command } from 'commander';
-import { z } from 'zod';
-import { packageRoot } from '../config/package-root.ts';
+import { packageVersion } from '../config/package-version.ts';
+import { captureCommand } from './capture.ts';
 import { configCommand } from './config.ts';
 import type { CliContext } from './context.ts';
+import { controlCommand } from './control.ts';
 import { dlqCommand } from './dlq.ts';
 import { policyCommand } from './policy.ts';
 import { replayCommand } from './replay.ts';
@@ -24,6 +23,7 @@ With one:
   eval "$(millrace stack up)"                       a real Kafka, schema registry and Redis on this machine
   millrace topics apply && millrace up              every service as a process of its own
   millrace replay --requests 5000                   traffic, and the books of it
+  millrace policy publish my-policy.yaml            another way to route it
 
 Settings come from the environment and from the file that MILLRACE_CONFIG names: millrace config show`;
 
@@ -48,8 +48,10 @@ export function program(context: CliContext): Command {
     .addCommand(upCommand(context))
     .addCommand(replayCommand(context))
     .addCommand(resultsCommand(context))
+    .addCommand(captureCommand(context))
     .addCommand(dlqCommand(context))
     .addCommand(policyCommand(context))
+    .addCommand(controlCommand(context))
     .addCommand(configCommand(context));
   inheritSettings(root);
   return root;
@@ -61,9 +63,4 @@ function inheritSettings(parent: Command): void {
     command.copyInheritedSettings(parent);
     inheritSettings(command);
   }
-}
-
-function packageVersion(): string {
-  const text = readFileSync(join(packageRoot(), 'package.json'), 'utf8');
-  return z.looseObject({ version: z.string() }).parse(JSON.parse(text)).version;
 }

@@ -17,7 +17,7 @@ import {
   traceArrivals,
 } from '../traffic/trace-inference-csv.ts';
 import type { CliContext } from './context.ts';
-import { count, duration, positiveNumber, seed } from './flags.ts';
+import { count, duration, durationOrNone, positiveNumber, seed } from './flags.ts';
 import { Progress } from './progress.ts';
 import { requireKafka } from './require-kafka.ts';
 import { waitingFor } from './waiting.ts';
@@ -58,7 +58,7 @@ export function replayCommand(context: CliContext): Command {
     )
     .addOption(
       new Option('--drain <time>', 'how long to wait for results after the last request')
-        .argParser(duration)
+        .argParser(durationOrNone)
         .default(60_000, '60s'),
     )
     .option('--json', 'print the ledger as JSON, and nothing else', false)

@@ -2,11 +2,13 @@ import { CommanderError } from 'commander';
 import { type CliContext, processContext } from './context.ts';
 import { failWith } from './fail.ts';
 import { program } from './program.ts';
+import { refuseHelpOnUnknown } from './unknown-command.ts';
 
 /** Runs one command. Errors are told in words, with a stack trace only where asked for; the exit code is in the context. */
 export async function runCommand(args: readonly string[], context: CliContext): Promise<void> {
   const command = program(context);
   try {
+    refuseHelpOnUnknown(command, args);
     await command.parseAsync(args, { from: 'user' });
   } catch (error) {
     // Commander has told its own errors already; help and version end with one of exit code 0.

@@ -1,15 +1,22 @@
 import {
   type CommandType,
+  type ControlCommand,
   makeControlCommand,
   makeOutcome,
   makeScoreRequest,
   type ScoredResult,
   type ScoreRequest,
+  type Signature,
 } from '../contracts/records.ts';
+import { VALIDITY_MS_MAX } from '../core/control/verify-command.ts';
+import { MillraceError } from '../core/errors.ts';
 import { partitionForKey } from '../core/request/partition.ts';
+import type { Signer } from '../ports/signatures.ts';
 import type { Connection, Transport } from './connection.ts';
+import { type ControlEventStream, type ControlEventsOptions, controlEvents } from './control-events.ts';
 import { type ResultStream, type ResultsOptions, resultStream } from './result-stream.ts';
 import { ScoreCalls } from './score-calls.ts';
+import { signCommand } from './sign-command.ts';
 
 /** A request to send: what the schema has a default for may be left out, and so may requestId. */
 export type RequestInput = Omit<Parameters<typeof makeScoreRequest>[0], 'requestId'> & { requestId?: string };
@@ -21,9 +28,22 @@ export interface CommandInput {
   type: CommandType;
   /** What the command needs: for PUBLISH_POLICY the policy document. */
   body?: Buffer | string;
-  /** Who sends it, for the audit. */
+  /** Who sends it, for the audit; of a signed command the audit names the key. */
   actor?: string;
   commandId?: string;
+  /** Made elsewhere, over this scope, type, body and commandId. */
+  signature?: Signature;
+  /** A second person's, made elsewhere too. */
+  coSignature?: Signature;
+}
+
+export interface PublishOptions {
+  /** Signs the command; `signer({keyId, privateKeyPem})` makes one. */
+  signer?: Signer;
+  /** Co-signs it, where a second person has to. */
+  coSigner?: Signer;
+  /** How long the signatures are valid, 1 h by default, at most 24 h. */
+  validForMs?: number;
 }
 
 /** What came of a result; outcomeId may be left out. */
@@ -46,8 +66,13 @@ export interface Client {
    */
   score(request: RequestInput, options?: { signal?: AbortSignal; tenant?: string }): Promise<ScoredResult>;
   control: {
-    /** Resolves with the command's id once the broker has stored it; what came of it is on control-events. */
-    publish(command: CommandInput): Promise<string>;
+    /**
+     * Resolves with the command's id once the broker has stored it; what came of it is on control-events.
+     * @throws MillraceError INVALID_COMMAND for a signer beside a signature, or a validity that the controller would refuse
+     */
+    publish(command: CommandInput, options?: PublishOptions): Promise<string>;
+    /** What the controller decides, in order; leaving the loop, or the signal, ends it. */
+    events(options?: ControlEventsOptions): ControlEventStream;
   };
   outcomes: {
     /** Resolves with the outcome's id once the broker has stored it. */
@@ -65,6 +90,9 @@ export async function connect(options: { transport: Transport }): Promise<Client
   return new ConnectedClient(await options.transport.open());
 }
 
+/** Long enough for a queue, short enough that nobody finds it in a drawer. */
+const VALID_FOR_MS = 3_600_000;
+
 class ConnectedClient implements Client {
   readonly requests: Client['requests'];
   readonly control: Client['control'];
@@ -72,12 +100,16 @@ class ConnectedClient implements Client {
   readonly #connection: Connection;
   readonly #calls: ScoreCalls;
   readonly #streams = new Set<ResultStream>();
+  readonly #eventStreams = new Set<ControlEventStream>();
 
   constructor(connection: Connection) {
     this.#connection = connection;
     this.#calls = new ScoreCalls(connection);
     this.requests = { send: (input, options) => this.#sendRequest(input, options?.tenant) };
-    this.control = { publish: (input) => this.#publishCommand(input) };
+    this.control = {
+      publish: (input, publishing) => this.#publishCommand(input, publishing),
+      events: (events) => this.#controlEvents(events),
+    };
     this.outcomes = { send: (input) => this.#sendOutcome(input) };
   }
 
@@ -99,7 +131,7 @@ class ConnectedClient implements Client {
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#streams].map((stream) => stream.return()));
+    await Promise.all([...this.#streams, ...this.#eventStreams].map((stream) => stream.return()));
     await this.#calls.close();
     await this.#connection.close();
   }
@@ -117,18 +149,55 @@ class ConnectedClient implements Client {
     await this.#produce(topics.ingress(tenant), request.requestId, value);
   }
 
-  async #publishCommand(input: CommandInput): Promise<string> {
+  #controlEvents(options?: ControlEventsOptions): ControlEventStream {
+    const stream: ControlEventStream = controlEvents(this.#connection, options, () =>
+      this.#eventStreams.delete(stream),
+    );
+    this.#eventStreams.add(stream);
+    return stream;
+  }
+
+  async #publishCommand(input: CommandInput, options: PublishOptions = {}): Promise<string> {
     const { topics, codecs } = this.#connection;
-    const command = makeControlCommand({
+    const unsigned = makeControlCommand({
       commandId: input.commandId ?? this.#connection.newId(),
       scope: input.scope,
       type: input.type,
       body: typeof input.body === 'string' ? Buffer.from(input.body) : input.body,
       actor: input.actor,
+      signature: input.signature,
+      coSignature: input.coSignature,
     });
+    const command = this.#signed(unsigned, options);
     const value = codecs.for('ControlCommand').encode(command);
     await this.#produce(topics.fixed('control'), command.scope, value);
     return command.commandId;
+  }
+
+  #signed(command: ControlCommand, options: PublishOptions): ControlCommand {
+    const { signer, coSigner, validForMs = VALID_FOR_MS } = options;
+    if (!(validForMs > 0 && validForMs <= VALIDITY_MS_MAX))
+      throw new MillraceError('INVALID_COMMAND', 'a signature cannot be valid for so long', {
+        value: validForMs,
+        allowed: 'validForMs above 0, at most 24 h',
+      });
+    if (
+      (signer !== undefined && command.signature !== null) ||
+      (coSigner !== undefined && command.coSignature !== null)
+    )
+      throw new MillraceError('INVALID_COMMAND', 'the command is signed already', {
+        allowed: 'either a signature made elsewhere, or a signer',
+      });
+    const sign = (by: Signer): Signature =>
+      signCommand(command, by, {
+        notAfterMs: this.#connection.clock.wallMs() + validForMs,
+        nonce: this.#connection.newId(),
+      });
+    return {
+      ...command,
+      ...(signer === undefined ? {} : { signature: sign(signer) }),
+      ...(coSigner === undefined ? {} : { coSignature: sign(coSigner) }),
+    };
   }
 
   async #sendOutcome(input: OutcomeInput): Promise<string> {

@@ -82,6 +82,12 @@ const router = z.strictObject({
   giveUpGraceMs: durationMs
     .default(1_000)
     .describe('Dispatches are given up so long after their budget ran out.'),
+  stateFolder: z
+    .string()
+    .default('')
+    .describe(
+      'Folder for the last-known-good policy, with which the router starts while Redis is away; nothing is kept where empty.',
+    ),
 });
 
 const worker = z.strictObject({
@@ -100,6 +106,18 @@ const worker = z.strictObject({
     .describe(
       'How it computes. simulated: the real model behind timed service; immediate: constant scores at once, for pipeline benchmarks.',
     ),
+  simulatedSlowdown: z
+    .number()
+    .min(0.1)
+    .max(1_000)
+    .default(1)
+    .describe(
+      'Factor on the service times of the simulated backend: a device that is slower than its profile.',
+    ),
+  simulatedSlowMemory: z
+    .string()
+    .default('')
+    .describe('Only this memory domain of the simulated backend is slowed down; all of them where empty.'),
   batchRequestsMax: count.default(16).describe('Most requests in a batch.'),
   batchCandidatesMax: count.default(4_096).describe('Most candidates in a batch.'),
   batchesInFlightMax: z
@@ -125,9 +143,44 @@ const controller = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Accept control commands without a verified signature. Signatures cannot be verified yet, so without this every command is refused.',
+      'Accept control commands without a signature: whoever may write to the control topic then decides.',
+    ),
+  keys: z
+    .string()
+    .default('')
+    .describe(
+      'Key file: public keys that may sign control commands. Where it is set, a signature that does not hold is always refused.',
     ),
   reconcileMs: durationMs.default(2_000).describe('How often the store is compared with the log.'),
+  rollout: z
+    .enum(['auto', 'staged', 'immediate'])
+    .default('auto')
+    .describe(
+      'What becomes of a published version: staged waits for START and goes live by stages, immediate is live at once (the first version of a policy always is). auto: staged, but immediate in the embedded run.',
+    ),
+  autoStart: z
+    .boolean()
+    .default(false)
+    .describe('Start the rollout of a published version by itself, where no other is on its way.'),
+  autoPromote: z
+    .boolean()
+    .default(false)
+    .describe(
+      'A stage that passed goes on by itself; otherwise it waits for PROMOTE. START can say otherwise.',
+    ),
+  autoRollback: z
+    .boolean()
+    .default(true)
+    .describe('Proven harm is rolled back by itself; otherwise it is a hold. START can say otherwise.'),
+  lookMs: durationMs.default(10_000).describe('How often a running rollout is looked at.'),
+  leaseMs: durationMs
+    .default(60_000)
+    .describe('Routers leave a canary when they heard nothing of its controller for so long.'),
+  shadowRequestsMin: count
+    .default(10_000)
+    .describe(
+      'Fewest requests that both policies decide before a shadow ends; the default is for production.',
+    ),
 });
 
 export const SettingsSchema = z.strictObject({

@@ -246,10 +246,12 @@ export interface PolicyDecision {
   leaf: string;
   /** Side of a rollout. */
   arm: Arm;
+  /** Whether the statistics of a rollout count it; requests of the heaviest bucket keys are left out. */
+  analysed: boolean;
 }
 
 /** Any PolicyDecision, its fields in the schema's order; what has a default may be left out. */
-export function makePolicyDecision(fields: WithDefaults<PolicyDecision, 'arm'>): PolicyDecision {
+export function makePolicyDecision(fields: WithDefaults<PolicyDecision, 'arm' | 'analysed'>): PolicyDecision {
   return {
     digest: fields.digest,
     name: fields.name,
@@ -257,6 +259,7 @@ export function makePolicyDecision(fields: WithDefaults<PolicyDecision, 'arm'>):
     epoch: fields.epoch,
     leaf: fields.leaf,
     arm: fields.arm === undefined ? 'STABLE' : fields.arm,
+    analysed: fields.analysed === undefined ? true : fields.analysed,
   };
 }
 
@@ -478,6 +481,10 @@ export interface PoolStatus {
   queuedPredictedMs: number;
   /** 0 … 1. */
   sheddingLevel: number;
+  /** Share of the time since the last heartbeat that it computed, 0 … 1. */
+  utilisation: number;
+  /** Version of the worker's code. */
+  build: string;
   /** Shedding holds the actuators. */
   saturated: boolean;
 }
@@ -496,6 +503,8 @@ export function makePoolStatus(
     | 'batchRequests'
     | 'queuedPredictedMs'
     | 'sheddingLevel'
+    | 'utilisation'
+    | 'build'
     | 'saturated'
   >,
 ): PoolStatus {
@@ -516,6 +525,8 @@ export function makePoolStatus(
     batchRequests: fields.batchRequests === undefined ? 1 : fields.batchRequests,
     queuedPredictedMs: fields.queuedPredictedMs === undefined ? 0 : fields.queuedPredictedMs,
     sheddingLevel: fields.sheddingLevel === undefined ? 0 : fields.sheddingLevel,
+    utilisation: fields.utilisation === undefined ? 0 : fields.utilisation,
+    build: fields.build === undefined ? '' : fields.build,
     saturated: fields.saturated === undefined ? false : fields.saturated,
   };
 }
@@ -638,15 +649,51 @@ export interface LeafDivergence {
   changed: number;
   /** Predicted latency apart by more than 5 %. */
   latencyRatioOver: number;
+  /** Decided otherwise, and ending in a leaf that the candidate does not declare to change. */
+  changedUndeclared: number;
+  /** Predicted latency apart by more than 5 %, and ending in a leaf that the candidate does not declare to change. */
+  latencyRatioOverUndeclared: number;
 }
 
 /** Any LeafDivergence, its fields in the schema's order; what has a default may be left out. */
-export function makeLeafDivergence(fields: LeafDivergence): LeafDivergence {
+export function makeLeafDivergence(
+  fields: WithDefaults<LeafDivergence, 'changedUndeclared' | 'latencyRatioOverUndeclared'>,
+): LeafDivergence {
   return {
     leaf: fields.leaf,
     requests: fields.requests,
     changed: fields.changed,
     latencyRatioOver: fields.latencyRatioOver,
+    changedUndeclared: fields.changedUndeclared === undefined ? 0 : fields.changedUndeclared,
+    latencyRatioOverUndeclared:
+      fields.latencyRatioOverUndeclared === undefined ? 0 : fields.latencyRatioOverUndeclared,
+  };
+}
+
+/** Requests of one arm; those that are analysed, or those that are not. */
+export interface ArmWindow {
+  /** Arm. */
+  arm: Arm;
+  /** Whether the statistics of a rollout count these requests. */
+  analysed: boolean;
+  /** Dispatched, or ended in the router. */
+  requests: number;
+  /** Of those that ended in the router, by outcome. */
+  outcomes: Record<string, number>;
+  /** Refusals and failures by code. */
+  errors: Record<string, number>;
+}
+
+/** Any ArmWindow, its fields in the schema's order; what has a default may be left out. */
+export function makeArmWindow(
+  fields: WithDefaults<ArmWindow, 'arm' | 'analysed' | 'requests' | 'outcomes' | 'errors'>,
+): ArmWindow {
+  return {
+    arm: fields.arm === undefined ? 'STABLE' : fields.arm,
+    analysed: fields.analysed === undefined ? true : fields.analysed,
+    requests: fields.requests === undefined ? 0 : fields.requests,
+    outcomes: fields.outcomes === undefined ? {} : fields.outcomes,
+    errors: fields.errors === undefined ? {} : fields.errors,
   };
 }
 
@@ -664,7 +711,7 @@ export interface RouterWindow {
   policyDigest: string;
   /** Its epoch. */
   policyEpoch: number;
-  /** Requests per arm. */
+  /** Requests per arm: dispatched, or ended in the router. */
   exposure: Record<string, number>;
   /** Requests per leaf. */
   leaves: Record<string, number>;
@@ -684,6 +731,18 @@ export interface RouterWindow {
   suspicions: number;
   /** Decisions that waited for a credit. */
   creditStalls: number;
+  /** Policy on its way to live that was obeyed at the end of the window, in shadow or as canary. */
+  candidateDigest: string | null;
+  /** Requests by arm, for the statistics of a rollout. */
+  arms: ArmWindow[];
+  /** Requests on which the candidate threw. */
+  shadowExceptions: number;
+  /** DDSketch (protobuf) of what a decision of the candidate cost, microseconds, sampled. */
+  shadowCostSketch: Buffer;
+  /** Requests per leaf of the candidate, had it decided. */
+  shadowLeaves: Record<string, number>;
+  /** Utilisation of each pool by this router's requests if the candidate decided them all, 0 …; add up the routers. */
+  projectedUtilisation: Record<string, number>;
 }
 
 /** Any RouterWindow, its fields in the schema's order; what has a default may be left out. */
@@ -702,6 +761,12 @@ export function makeRouterWindow(
     | 'hedges'
     | 'suspicions'
     | 'creditStalls'
+    | 'candidateDigest'
+    | 'arms'
+    | 'shadowExceptions'
+    | 'shadowCostSketch'
+    | 'shadowLeaves'
+    | 'projectedUtilisation'
   >,
 ): RouterWindow {
   return {
@@ -721,6 +786,12 @@ export function makeRouterWindow(
     hedges: fields.hedges === undefined ? 0 : fields.hedges,
     suspicions: fields.suspicions === undefined ? 0 : fields.suspicions,
     creditStalls: fields.creditStalls === undefined ? 0 : fields.creditStalls,
+    candidateDigest: fields.candidateDigest === undefined ? null : fields.candidateDigest,
+    arms: fields.arms === undefined ? [] : fields.arms,
+    shadowExceptions: fields.shadowExceptions === undefined ? 0 : fields.shadowExceptions,
+    shadowCostSketch: fields.shadowCostSketch === undefined ? EMPTY : fields.shadowCostSketch,
+    shadowLeaves: fields.shadowLeaves === undefined ? {} : fields.shadowLeaves,
+    projectedUtilisation: fields.projectedUtilisation === undefined ? {} : fields.projectedUtilisation,
   };
 }
 
@@ -1122,6 +1193,12 @@ export interface WorkerWindow {
   variant: Variant;
   /** Arm. */
   arm: Arm;
+  /** Whether the statistics of a rollout count these requests. */
+  analysed: boolean;
+  /** Name of the policy that decided. */
+  policy: string;
+  /** Epoch of the pointer under which it decided. */
+  policyEpoch: number;
   /** DDSketch (protobuf) of in-topic time, ms. */
   inTopicSketch: Buffer;
   /** … of queue time. */
@@ -1132,6 +1209,8 @@ export interface WorkerWindow {
   endToEndSketch: Buffer;
   /** Counts by outcome. */
   outcomes: Record<string, number>;
+  /** Of those that were scored, published after their budget ran out. */
+  late: number;
   /** Shed optional work by value bin. */
   shedByValue: Record<string, number>;
   /** Score distribution per head. */
@@ -1147,11 +1226,15 @@ export function makeWorkerWindow(
     | 'sequence'
     | 'variant'
     | 'arm'
+    | 'analysed'
+    | 'policy'
+    | 'policyEpoch'
     | 'inTopicSketch'
     | 'queueSketch'
     | 'computeSketch'
     | 'endToEndSketch'
     | 'outcomes'
+    | 'late'
     | 'shedByValue'
     | 'heads'
     | 'bytesMoved'
@@ -1170,11 +1253,15 @@ export function makeWorkerWindow(
     modelVersion: fields.modelVersion,
     variant: fields.variant === undefined ? 'BASELINE' : fields.variant,
     arm: fields.arm === undefined ? 'STABLE' : fields.arm,
+    analysed: fields.analysed === undefined ? true : fields.analysed,
+    policy: fields.policy === undefined ? '' : fields.policy,
+    policyEpoch: fields.policyEpoch === undefined ? 0 : fields.policyEpoch,
     inTopicSketch: fields.inTopicSketch === undefined ? EMPTY : fields.inTopicSketch,
     queueSketch: fields.queueSketch === undefined ? EMPTY : fields.queueSketch,
     computeSketch: fields.computeSketch === undefined ? EMPTY : fields.computeSketch,
     endToEndSketch: fields.endToEndSketch === undefined ? EMPTY : fields.endToEndSketch,
     outcomes: fields.outcomes === undefined ? {} : fields.outcomes,
+    late: fields.late === undefined ? 0 : fields.late,
     shedByValue: fields.shedByValue === undefined ? {} : fields.shedByValue,
     heads: fields.heads === undefined ? [] : fields.heads,
     bytesMoved: fields.bytesMoved === undefined ? 0 : fields.bytesMoved,

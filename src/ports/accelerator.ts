@@ -47,8 +47,11 @@ export interface LoadedModel {
   readonly family: string;
   readonly version: string;
   readonly variant: 'baseline' | 'enhanced';
-  /** Runs one batch. Rejects only when the whole batch failed (MillraceError MODEL_FAILED); bad items fail by themselves. */
-  run(items: readonly ScoreItem[], kernel: string): Promise<BatchResult>;
+  /**
+   * Runs one batch, its tensors in the memory domain where there is more than one. Rejects only when the whole batch failed (MillraceError
+   * MODEL_FAILED); bad items fail by themselves.
+   */
+  run(items: readonly ScoreItem[], kernel: string, memory?: string): Promise<BatchResult>;
   /** Expected time for such a batch: C_R per request and C_C per candidate (the request side is shared). */
   predictMs(requests: number, candidates: number): number;
   unload(): Promise<void>;

@@ -6,12 +6,31 @@ export interface PolicyRef {
   version: number;
 }
 
+/**
+ * The policy that is on its way to live, and how much of the traffic is its: none, but decided beside the stable one (`shadow`), or `percent` of
+ * the units (`canary`). The leader raises `beat` at the same epoch; a router obeys only while it saw a new beat, or a new epoch, less than
+ * `leaseMs` ago by its own monotonic clock. So a controller, store or connection that died sends routers back to the stable policy.
+ */
+export interface CanaryPointer {
+  policy: PolicyRef;
+  mode: 'shadow' | 'canary';
+  /** 0 to 100; only `canary` reads it. */
+  percent: number;
+  /** Draws the units of this rollout; another rollout, another salt. */
+  salt: string;
+  /** What is drawn: a bucket key keeps its arm for the whole rollout, a request id does not. */
+  unit: 'bucketKey' | 'requestId';
+  leaseMs: number;
+  beat: number;
+}
+
 export interface PolicyPointer {
   /** Rises with every change, never falls. */
   epoch: number;
   /** Leadership of the controller that wrote it. */
   term: number;
   stable: PolicyRef;
+  canary: CanaryPointer | undefined;
 }
 
 export type PointerWrite = { status: 'applied' } | { status: 'stale'; current: PolicyPointer };
@@ -32,7 +51,10 @@ export interface Lease {
  */
 export interface ControlStore {
   readPointer(scope: string): Promise<PolicyPointer | undefined>;
-  /** Applies only where `pointer.epoch` is higher than the stored one and `pointer.term` not lower; then hints all watchers. */
+  /**
+   * Applies only where `pointer.epoch` is higher than the stored one and `pointer.term` not lower; or, to renew a canary, where nothing but its
+   * `beat` differs from the stored one and is higher. Then hints all watchers. Anything else is stale.
+   */
   writePointer(scope: string, pointer: PolicyPointer): Promise<PointerWrite>;
   /** Stores an immutable document under its digest; storing it again does nothing. */
   putDocument(digest: string, bytes: Uint8Array): Promise<void>;
@@ -42,8 +64,11 @@ export interface ControlStore {
    * Hints can be lost; whoever needs certainty also polls.
    */
   watch(scope: string, onHint: () => void): Promise<() => Promise<void>>;
-  /** `undefined` while another holder has it. */
-  acquireLease(name: string, holder: string, ttlMs: number): Promise<Lease | undefined>;
+  /**
+   * Of the names the first that this holder has already, else the first that nobody has, in one command however many there are; `undefined` while
+   * others have all of them.
+   */
+  acquireLease(names: readonly string[], holder: string, ttlMs: number): Promise<Lease | undefined>;
   /** Short-lived report of a member (a router's ACK or NACK of an epoch), gone after `ttlMs`. */
   report(scope: string, member: string, text: string, ttlMs: number): Promise<void>;
   readReports(scope: string): Promise<ReadonlyMap<string, string>>;

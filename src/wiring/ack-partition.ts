@@ -22,11 +22,11 @@ export async function claimAckPartition(
   const partitions = await deps.bus.partitionCount(deps.topics.fixed('acks'));
   const preferred = partitionForKey(Buffer.from(router), partitions);
   try {
-    for (let step = 0; step < partitions; step += 1) {
-      const partition = (preferred + step) % partitions;
-      const lease = await store.acquireLease(`${deps.topics.prefix}/acks/${partition}`, router, LEASE_TTL_MS);
-      if (lease !== undefined) return hold(deps, lease, partition);
-    }
+    const order = Array.from({ length: partitions }, (_, step) => (preferred + step) % partitions);
+    const names = order.map((partition) => `${deps.topics.prefix}/acks/${partition}`);
+    const lease = await store.acquireLease(names, router, LEASE_TTL_MS);
+    const partition = order[lease === undefined ? -1 : names.indexOf(lease.name)];
+    if (lease !== undefined && partition !== undefined) return hold(deps, lease, partition);
   } catch (error) {
     deps.telemetry.logger.warn(
       { error: String(error) },

@@ -26,7 +26,8 @@ export interface BackendDeps {
 
 /** The backend that the settings name; `accelerator` picks the profile of a simulated one. */
 export function createBackend(settings: Settings, accelerator: string, deps: BackendDeps): Accelerator {
-  const { backend, intraOpThreads } = settings.worker;
+  const { backend, intraOpThreads, simulatedSlowdown, simulatedSlowMemory: slow } = settings.worker;
+  const slowdown = (memory: string): number => (slow === '' || slow === memory ? simulatedSlowdown : 1);
   switch (backend) {
     case 'onnx-cpu':
       return createOnnxCpuAccelerator(deps, { intraOpThreads });
@@ -34,7 +35,7 @@ export function createBackend(settings: Settings, accelerator: string, deps: Bac
       return createImmediateAccelerator(deps);
     case 'simulated':
       return createSimulatedAccelerator(
-        { ...deps, inner: createOnnxCpuAccelerator(deps, { intraOpThreads }) },
+        { ...deps, slowdown, inner: createOnnxCpuAccelerator(deps, { intraOpThreads }) },
         serviceProfile(accelerator),
       );
     default:

@@ -1,8 +1,8 @@
 import type { Settings } from '../config/settings.ts';
 import { leafBranches } from '../core/policy/document.ts';
-import { parsePolicy } from '../core/policy/parse.ts';
+import { readPolicyDocument } from '../core/policy/parse.ts';
 import { DocumentError, type PolicyProblem } from '../core/policy/problem.ts';
-import { validatePolicy } from '../core/policy/validate.ts';
+import { validatePolicy, validateTargets } from '../core/policy/validate.ts';
 import { SIGNALS } from '../core/signals/extract.ts';
 import { digestOf, readFleet } from './policy-files.ts';
 
@@ -15,25 +15,45 @@ export interface CheckedPolicy {
   policy: { name: string; version: number; digest: string; leaves: number; tests: number } | undefined;
 }
 
-/** Everything that is wrong or doubtful in a policy, against the fleet of the settings and the signals of the extractor. Throws for no policy. */
+/**
+ * Everything that is wrong or doubtful in a policy, against the fleet of the settings and the signals of the extractor. Where it does not parse, its
+ * targets are still checked as far as they can be read. Throws for no policy.
+ */
 export function checkPolicyFile(bytes: Uint8Array, settings: Settings): CheckedPolicy {
   const fleet = readFleet(settings);
-  try {
-    const document = parsePolicy(bytes);
-    const { name, version, tree, tests } = document;
+  const { document, problems } = readDocument(bytes);
+  if (document === undefined) return { fleet: fleet.name, problems, policy: undefined };
+  if (problems.length > 0)
     return {
       fleet: fleet.name,
-      problems: validatePolicy(document, fleet, SIGNALS),
-      policy: {
-        name,
-        version,
-        digest: digestOf(bytes),
-        leaves: leafBranches(tree).length,
-        tests: tests.length,
-      },
+      problems: inOrder([...problems, ...validateTargets(document, fleet)]),
+      policy: undefined,
     };
+  const { name, version, tree, tests } = document;
+  return {
+    fleet: fleet.name,
+    problems: validatePolicy(document, fleet, SIGNALS),
+    policy: {
+      name,
+      version,
+      digest: digestOf(bytes),
+      leaves: leafBranches(tree).length,
+      tests: tests.length,
+    },
+  };
+}
+
+function readDocument(bytes: Uint8Array): ReturnType<typeof readPolicyDocument> {
+  try {
+    return readPolicyDocument(bytes);
   } catch (error) {
     if (!(error instanceof DocumentError)) throw error;
-    return { fleet: fleet.name, problems: error.problems, policy: undefined };
+    return { document: undefined, problems: error.problems };
   }
+}
+
+/** As they stand in the document. */
+function inOrder(problems: readonly PolicyProblem[]): PolicyProblem[] {
+  const lineOf = ({ position }: PolicyProblem): number => position?.line ?? 0;
+  return [...problems].sort((a, b) => lineOf(a) - lineOf(b));
 }

@@ -112,14 +112,28 @@ export async function startEmbedded(
       failure.reject(acceleratorFailed(pool, reason));
     });
     const models = await loadModels(backend, repository, telemetry);
-    await start(`worker-${pool}`, (deps) => startAcceleratorWorker(own, deps, { fleet, backend, models }));
+    await start(`worker-${pool}`, (deps) =>
+      startAcceleratorWorker(own, deps, { fleet, backend, models, repository }),
+    );
   };
   try {
     for (const pool of pools) await startWorker(pool);
-    const trusting = { ...settings, controller: { ...settings.controller, acceptUnsigned: true } };
+    const rollout = settings.controller.rollout === 'auto' ? 'immediate' : settings.controller.rollout;
+    const trusting = {
+      ...settings,
+      controller: { ...settings.controller, acceptUnsigned: true, autoPromote: true, rollout },
+    };
     await start('controller', (deps) => startPolicyController(trusting, deps, { fleet, store }));
+    // The store begins anew with every run: an epoch that an earlier run kept would stand in its way.
+    const forgetful = { ...settings, router: { ...settings.router, stateFolder: '' } };
     await start('router', (deps) =>
-      startRequestRouter(settings, deps, { fleet, store, openModels: async () => repository }),
+      startRequestRouter(forgetful, deps, {
+        fleet,
+        store,
+        openModels: async () => repository,
+        // On a clock that may be virtual nothing outside of it is waited for.
+        checkIn: 'event-loop',
+      }),
     );
     if (settings.topology === 'split')
       await start('extractor', (deps) => startFeatureExtractor(settings, deps, repository));

@@ -7,15 +7,18 @@ import type { Telemetry } from '../ports/telemetry.ts';
 import { embeddedTransport } from './embedded-transport.ts';
 import { kafkaTransport } from './runtime.ts';
 
+export { ed25519Signer as signer } from '../adapters/system/ed25519.ts';
 // The package's main export: everything that a client in TypeScript needs, and nothing else.
 export {
   type Client,
   type CommandInput,
   connect,
   type OutcomeInput,
+  type PublishOptions,
   type RequestInput,
 } from '../client/client.ts';
 export type { Connection, Transport } from '../client/connection.ts';
+export type { ControlEventStream, ControlEventsOptions } from '../client/control-events.ts';
 export type { UnreadableResult } from '../client/read-result.ts';
 export type { ReceivedResult, ResultStream, ResultsOptions } from '../client/result-stream.ts';
 export {
@@ -30,16 +33,19 @@ export {
 } from '../client/tensors.ts';
 export type {
   CommandType,
+  ControlEvent,
   Outcome,
   OutcomeKind,
   OutcomeType,
   Reason,
   ScoredResult,
   ScoreRequest,
+  Signature,
   Tensor,
   Timings,
 } from '../contracts/records.ts';
 export { ERROR_CODES, type ErrorCode, MillraceError } from '../core/errors.ts';
+export type { Signer } from '../ports/signatures.ts';
 export type { Logger, Telemetry } from '../ports/telemetry.ts';
 
 export interface KafkaOptions {

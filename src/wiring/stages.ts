@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { packageVersion } from '../config/package-version.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Fleet } from '../core/policy/fleet.ts';
 import { DEFAULT_REQUEST_LIMITS } from '../core/request/limits.ts';
-import type { CostModel } from '../core/signals/cost-model.ts';
+import { DEFAULT_LIMITS } from '../core/rollout/rollout-terms.ts';
+import { type CostModel, predictCostMs } from '../core/signals/cost-model.ts';
 import { createSignalExtractor } from '../core/signals/extract.ts';
 import type { ModelRepository } from '../inference/repository/open-repository.ts';
 import type { Accelerator, LoadedModel } from '../ports/accelerator.ts';
@@ -12,14 +14,16 @@ import {
   createFeatureExtractorStage,
   type FeatureExtractorConfig,
 } from '../stages/feature-extractor/stage.ts';
+import type { RolloutConfig } from '../stages/policy-controller/controller-config.ts';
+import { openRolloutObserver } from '../stages/policy-controller/rollout-observer.ts';
 import { createPolicyControllerStage } from '../stages/policy-controller/stage.ts';
-import type { ActivePolicy } from '../stages/request-router/active-policy.ts';
 import { createFusedStage } from '../stages/request-router/fused-stage.ts';
-import { PolicySource } from '../stages/request-router/policy-source.ts';
 import { createRequestRouterStage, type RequestRouterConfig } from '../stages/request-router/stage.ts';
 import type { Stage, StageDeps } from '../stages/stage.ts';
 import { claimAckPartition } from './ack-partition.ts';
+import { followPolicy, type Policies } from './follow-policy.ts';
 import { compileChecked, digestOf, poolOf, poolsOf, readBuiltInPolicy } from './policy-files.ts';
+import { trustedKeys } from './trusted-keys.ts';
 
 /** Settings → a running stage; the same for a process of its own and for the embedded run. */
 
@@ -72,15 +76,51 @@ export function costModels(repository: ModelRepository): Map<string, CostModel> 
 export async function startRequestRouter(
   settings: Settings,
   deps: StageDeps,
-  surroundings: { fleet: Fleet; store: ControlStore; openModels: () => Promise<ModelRepository> },
+  surroundings: {
+    fleet: Fleet;
+    store: ControlStore;
+    openModels: () => Promise<ModelRepository>;
+    /** Where policies are read and validated: in a thread of their own by default, so that no request waits for that. */
+    checkIn?: 'thread' | 'event-loop';
+  },
 ): Promise<Stage> {
   const { fleet, store } = surroundings;
   const name = settings.router.name === '' ? `router-${randomUUID().slice(0, 8)}` : settings.router.name;
   const builtIn = readBuiltInPolicy(settings, fleet);
-  const lease = await claimAckPartition(deps, store, name);
-  const config: RequestRouterConfig = {
+  const follow = followPolicy(settings, deps, { ...surroundings, name, builtIn });
+  try {
+    const [lease] = await Promise.all([claimAckPartition(deps, store, name), follow.start()]);
+    const config = routerConfig(settings, fleet, name, lease.partition);
+    const { stable, canary } = follow.policies();
+    const stage =
+      settings.topology === 'fused'
+        ? await startFused(settings, deps, config, { stable, canary }, await surroundings.openModels())
+        : await createRequestRouterStage(config, deps, stable, canary);
+    follow.swapOn(stage.router);
+    return {
+      ...stage,
+      unready: () => stage.unready(),
+      async close() {
+        await follow.close();
+        await stage.close();
+        await lease.release();
+      },
+    };
+  } catch (error) {
+    await follow.close();
+    throw error;
+  }
+}
+
+function routerConfig(
+  settings: Settings,
+  fleet: Fleet,
+  name: string,
+  ackPartition: number,
+): RequestRouterConfig {
+  return {
     router: `${name}#${randomUUID().slice(0, 8)}`,
-    ackPartition: lease.partition,
+    ackPartition,
     creditsMax: settings.router.creditsMax,
     statusStaleMs: settings.router.statusStaleMs,
     giveUpGraceMs: settings.router.giveUpGraceMs,
@@ -90,51 +130,32 @@ export async function startRequestRouter(
     tries: settings.tries,
     windowMs: settings.windowMs,
   };
-  const stage =
-    settings.topology === 'fused'
-      ? await startFused(settings, deps, config, builtIn, await surroundings.openModels())
-      : await createRequestRouterStage(config, deps, builtIn);
-  const source = new PolicySource({
-    store,
-    clock: deps.clock,
-    random: deps.random.stream('policy.poll'),
-    telemetry: deps.telemetry,
-    scope: `policy/${builtIn.ref.name}`,
-    member: name,
-    digest: digestOf,
-    compile: (bytes) => compileChecked(bytes, fleet),
-    apply: (policy) => stage.router.setPolicy(policy),
-  });
-  await source.start();
-  return {
-    ...stage,
-    unready: () => stage.unready(),
-    async close() {
-      await source.close();
-      await stage.close();
-      await lease.release();
-    },
-  };
 }
 
 async function startFused(
   settings: Settings,
   deps: StageDeps,
   router: RequestRouterConfig,
-  builtIn: ActivePolicy,
+  { stable, canary }: Policies,
   repository: ModelRepository,
 ): ReturnType<typeof createFusedStage> {
   const extractor = await extractorConfig(settings, deps, repository);
   const signals = createSignalExtractor(costModels(repository));
-  return createFusedStage({ extractor, router }, { ...deps, signals }, builtIn);
+  return createFusedStage({ extractor, router }, { ...deps, signals }, stable, canary);
 }
 
 export async function startAcceleratorWorker(
   settings: Settings,
   deps: StageDeps,
-  surroundings: { fleet: Fleet; backend: Accelerator; models: readonly LoadedModel[] },
+  surroundings: {
+    fleet: Fleet;
+    backend: Accelerator;
+    models: readonly LoadedModel[];
+    repository: ModelRepository;
+  },
 ): Promise<Stage> {
   const { worker } = settings;
+  const { models, repository } = surroundings;
   const pool = poolOf(surroundings.fleet, worker.pool);
   return createAcceleratorWorkerStage(
     {
@@ -153,9 +174,21 @@ export async function startAcceleratorWorker(
       ackCoalesceMs: worker.ackCoalesceMs,
       unacknowledgedMax: settings.unacknowledgedMax,
       deadLetterPayload: settings.deadLetterPayload,
+      build: packageVersion(),
+      expectedSpeed: expectedSpeed(models, repository),
     },
-    { ...deps, backend: surroundings.backend, models: surroundings.models },
+    { ...deps, backend: surroundings.backend, models },
   );
+}
+
+/** What the cost models predict for a request of middling size against what the device's own profile says, over its models. */
+function expectedSpeed(models: readonly LoadedModel[], repository: ModelRepository): number {
+  const [candidates, rows] = [100, 10];
+  const sum = (of: (model: LoadedModel) => number): number => models.reduce((ms, model) => ms + of(model), 0);
+  const predictedMs = sum(({ family, version }) =>
+    predictCostMs(repository.version(family, version).cost, candidates, rows),
+  );
+  return predictedMs / sum((model) => model.predictMs(1, candidates));
 }
 
 export async function startPolicyController(
@@ -163,17 +196,38 @@ export async function startPolicyController(
   deps: StageDeps,
   surroundings: { fleet: Fleet; store: ControlStore },
 ): Promise<Stage> {
-  return createPolicyControllerStage(
+  const { store } = surroundings;
+  const observer = await openRolloutObserver({ ...deps, store, digest: digestOf });
+  const stage = await createPolicyControllerStage(
     {
       controller: `controller-${randomUUID().slice(0, 8)}`,
       acceptUnsigned: settings.controller.acceptUnsigned,
       reconcileMs: settings.controller.reconcileMs,
+      rollout: rolloutConfig(settings.controller),
     },
     {
       ...deps,
-      store: surroundings.store,
+      store,
+      observer,
       digest: digestOf,
       checkPolicy: (bytes) => compileChecked(bytes, surroundings.fleet).document,
+      signatures: trustedKeys(settings, deps.telemetry.logger),
     },
   );
+  return {
+    ...stage,
+    async close() {
+      await stage.close();
+      await observer.close();
+    },
+  };
+}
+
+function rolloutConfig(controller: Settings['controller']): RolloutConfig {
+  const { rollout, autoStart, autoPromote, autoRollback, lookMs, leaseMs, shadowRequestsMin } = controller;
+  const mode = rollout === 'auto' ? 'staged' : rollout;
+  // whoever lets a shadow end on fewer requests wants it judged on them
+  const shareRequestsMin = Math.min(DEFAULT_LIMITS.shareRequestsMin, shadowRequestsMin);
+  const limits = { ...DEFAULT_LIMITS, shadowRequestsMin, shareRequestsMin };
+  return { mode, autoStart, autoPromote, autoRollback, lookMs, leaseMs, limits };
 }

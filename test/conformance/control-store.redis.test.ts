@@ -130,14 +130,25 @@ describe('ControlStore on Redis that misbehaves', () => {
   });
 
   it('keeps a lease whose holder renews it though Redis was emptied', async () => {
-    const lease = await store.acquireLease('partition-0', 'router-a', 60_000);
+    const lease = await store.acquireLease(['partition-0'], 'router-a', 60_000);
     await store.writePointer('prod', pointer(9, 2));
     const redis = new Redis(redisUrl());
     await redis.del(await redis.keys(`${prefix}:*`));
     redis.disconnect();
     expect(await store.readPointer('prod')).toBeUndefined();
     expect(await lease?.renew()).toBe(true);
-    expect(await healthy.acquireLease('partition-0', 'router-b', 60_000)).toBeUndefined();
+    expect(await healthy.acquireLease(['partition-0'], 'router-b', 60_000)).toBeUndefined();
+  });
+
+  it('reads a pointer of before there were canaries, and replaces it by a higher one only', async () => {
+    const redis = new Redis(redisUrl());
+    const { epoch, term, stable } = pointer(3, 1);
+    const old = { epoch: '3', term: '1', pointer: JSON.stringify({ epoch, term, stable }) };
+    await redis.hset(`${prefix}:ptr:prod`, old);
+    redis.disconnect();
+    expect(await store.readPointer('prod')).toStrictEqual(pointer(3, 1));
+    expect((await store.writePointer('prod', pointer(3, 1))).status).toBe('stale');
+    expect((await store.writePointer('prod', pointer(4, 1))).status).toBe('applied');
   });
 
   it('says MALFORMED of a pointer that cannot be read', async () => {

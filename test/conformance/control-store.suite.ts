@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ControlStore, PolicyPointer } from '../../src/ports/control-store.ts';
+import type { CanaryPointer, ControlStore, Lease, PolicyPointer } from '../../src/ports/control-store.ts';
 
 /** What an adapter's test run provides: clients of one store that nobody else uses. */
 export interface StoreFactory {
@@ -23,7 +23,26 @@ export async function eventually(what: string, isSo: () => boolean | Promise<boo
 }
 
 export function pointer(epoch: number, term: number, name = `policy-${epoch}-${term}`): PolicyPointer {
-  return { epoch, term, stable: { digest: `sha256:${'0'.repeat(63)}${epoch % 10}`, name, version: epoch } };
+  return {
+    epoch,
+    term,
+    stable: { digest: `sha256:${'0'.repeat(63)}${epoch % 10}`, name, version: epoch },
+    canary: undefined,
+  };
+}
+
+function withCanary(epoch: number, term: number, fields: Partial<CanaryPointer> = {}): PolicyPointer {
+  const canary: CanaryPointer = {
+    policy: { digest: `sha256:${'f'.repeat(64)}`, name: 'feed', version: epoch + 1 },
+    mode: 'canary',
+    percent: 5,
+    salt: 'rollout-7',
+    unit: 'bucketKey',
+    leaseMs: 60_000,
+    beat: 10,
+    ...fields,
+  };
+  return { ...pointer(epoch, term), canary };
 }
 
 /** Every promise of the port `ControlStore`, asked of one adapter. */
@@ -93,6 +112,82 @@ export function controlStoreConformance(name: string, create: () => Promise<Stor
         );
       });
 
+      it('keeps a canary with all its fields', async () => {
+        await store.writePointer(
+          'prod',
+          withCanary(3, 1, { mode: 'shadow', percent: 0.25, unit: 'requestId' }),
+        );
+        expect(await other.readPointer('prod')).toEqual(
+          withCanary(3, 1, { mode: 'shadow', percent: 0.25, unit: 'requestId' }),
+        );
+      });
+
+      it.each([
+        { what: 'a higher beat', next: withCanary(5, 3, { beat: 11 }), applied: true },
+        { what: 'a far higher beat', next: withCanary(5, 3, { beat: 2 ** 53 - 1 }), applied: true },
+        { what: 'the same beat', next: withCanary(5, 3), applied: false },
+        { what: 'a lower beat', next: withCanary(5, 3, { beat: 9 }), applied: false },
+        {
+          what: 'a higher beat and another percent',
+          next: withCanary(5, 3, { beat: 11, percent: 50 }),
+          applied: false,
+        },
+        {
+          what: 'a higher beat and another mode',
+          next: withCanary(5, 3, { beat: 11, mode: 'shadow' }),
+          applied: false,
+        },
+        {
+          what: 'a higher beat and another salt',
+          next: withCanary(5, 3, { beat: 11, salt: 'x' }),
+          applied: false,
+        },
+        {
+          what: 'a higher beat and another lease',
+          next: withCanary(5, 3, { beat: 11, leaseMs: 1 }),
+          applied: false,
+        },
+        { what: 'a higher beat of a later term', next: withCanary(5, 4, { beat: 11 }), applied: false },
+        { what: 'a higher beat of an earlier term', next: withCanary(5, 2, { beat: 11 }), applied: false },
+        {
+          what: 'a higher beat and another stable policy',
+          next: { ...withCanary(5, 3, { beat: 11 }), stable: pointer(6, 3).stable },
+          applied: false,
+        },
+        { what: 'no canary', next: pointer(5, 3), applied: false },
+        { what: 'no canary at a higher epoch', next: pointer(6, 3), applied: true },
+        { what: 'a lower beat at a higher epoch', next: withCanary(6, 3, { beat: 1 }), applied: true },
+        { what: 'a higher beat at a lower epoch', next: withCanary(4, 3, { beat: 11 }), applied: false },
+      ])(
+        'over epoch 5 of term 3 with a canary at beat 10, $what: applied $applied',
+        async ({ next, applied }) => {
+          const before = withCanary(5, 3);
+          await store.writePointer('prod', before);
+          expect(await other.writePointer('prod', next)).toEqual(
+            applied ? { status: 'applied' } : { status: 'stale', current: before },
+          );
+          expect(await store.readPointer('prod')).toEqual(applied ? next : before);
+        },
+      );
+
+      it('gives a pointer without a canary no beat to renew', async () => {
+        await store.writePointer('prod', pointer(5, 3));
+        const withBeat = withCanary(5, 3, { beat: 2 ** 53 - 1 });
+        for (const next of [pointer(5, 3), withBeat])
+          expect(await store.writePointer('prod', next)).toEqual({ status: 'stale', current: pointer(5, 3) });
+      });
+
+      it('renews whatever the order of the fields', async () => {
+        await store.writePointer('prod', withCanary(5, 3));
+        const { canary, stable, term, epoch } = withCanary(5, 3, { beat: 11 });
+        const reversed = Object.fromEntries(
+          Object.entries(canary ?? {}).reverse(),
+        ) as unknown as CanaryPointer;
+        expect(await store.writePointer('prod', { canary: reversed, stable, term, epoch })).toEqual({
+          status: 'applied',
+        });
+      });
+
       it('applies one of several that are written at once under the same epoch', async () => {
         const clients = [store, other, run.connect()];
         const writes = Array.from({ length: 24 }, (_, i) =>
@@ -147,6 +242,20 @@ export function controlStoreConformance(name: string, create: () => Promise<Stor
         expect(hints).toBe(before);
       });
 
+      it('come after a renewal as well, and not after what was stale', async () => {
+        let hints = 0;
+        await store.writePointer('prod', withCanary(1, 1));
+        await store.watch('prod', () => hints++);
+        await eventually('the first hint', () => hints >= 1);
+        const first = hints;
+        await other.writePointer('prod', withCanary(1, 1, { beat: 11 }));
+        await eventually('the hint of the beat', () => hints > first);
+        const before = hints;
+        await other.writePointer('prod', withCanary(1, 1, { beat: 11 }));
+        await pass(QUIET_MS);
+        expect(hints).toBe(before);
+      });
+
       it('reach every watcher, each until it stops', async () => {
         const hints = [0, 0];
         const watch = (i: number): Promise<() => Promise<void>> =>
@@ -166,37 +275,50 @@ export function controlStoreConformance(name: string, create: () => Promise<Stor
 
     describe('leases', () => {
       it('belong to one holder until it gives them back', async () => {
-        const lease = await store.acquireLease('partition-0', 'router-a', LONG_MS);
+        const lease = await store.acquireLease(['partition-0'], 'router-a', LONG_MS);
         expect(lease).toMatchObject({ name: 'partition-0', holder: 'router-a' });
-        expect(await other.acquireLease('partition-0', 'router-b', LONG_MS)).toBeUndefined();
-        expect(await other.acquireLease('partition-1', 'router-b', LONG_MS)).toBeDefined();
+        expect(await other.acquireLease(['partition-0'], 'router-b', LONG_MS)).toBeUndefined();
+        expect(await other.acquireLease(['partition-1'], 'router-b', LONG_MS)).toBeDefined();
         expect(await lease?.renew()).toBe(true);
         await lease?.release();
         expect(await lease?.renew()).toBe(false);
-        expect(await other.acquireLease('partition-0', 'router-b', LONG_MS)).toBeDefined();
+        expect(await other.acquireLease(['partition-0'], 'router-b', LONG_MS)).toBeDefined();
       });
 
       it('are found again by their holder', async () => {
-        await store.acquireLease('partition-0', 'router-a', LONG_MS);
-        expect(await other.acquireLease('partition-0', 'router-a', LONG_MS)).toBeDefined();
+        await store.acquireLease(['partition-0'], 'router-a', LONG_MS);
+        expect(await other.acquireLease(['partition-0'], 'router-a', LONG_MS)).toBeDefined();
+      });
+
+      it('are the first of several names that nobody has', async () => {
+        const names = ['acks/2', 'acks/0', 'acks/1'];
+        const holders = ['router-a', 'router-b', 'router-c', 'router-d'];
+        const leases: (Lease | undefined)[] = [];
+        for (const holder of holders) leases.push(await store.acquireLease(names, holder, LONG_MS));
+        expect(leases.map((lease) => lease?.name)).toEqual(['acks/2', 'acks/0', 'acks/1', undefined]);
+        await leases[0]?.release();
+        // Its own before a free one, so that nobody ends up with two.
+        expect((await other.acquireLease(names, 'router-b', LONG_MS))?.name).toBe('acks/0');
+        expect((await other.acquireLease(names, 'router-d', LONG_MS))?.name).toBe('acks/2');
+        expect(await leases[1]?.renew()).toBe(true);
       });
 
       it('go to another when their time is up, and the first holder is told', async () => {
-        const lease = await store.acquireLease('partition-0', 'router-a', SHORT_MS);
+        const lease = await store.acquireLease(['partition-0'], 'router-a', SHORT_MS);
         await eventually('another holder has it', async () => {
-          return (await other.acquireLease('partition-0', 'router-b', LONG_MS)) !== undefined;
+          return (await other.acquireLease(['partition-0'], 'router-b', LONG_MS)) !== undefined;
         });
         expect(await lease?.renew()).toBe(false);
         await lease?.release();
-        expect(await other.acquireLease('partition-0', 'router-c', LONG_MS)).toBeUndefined();
+        expect(await other.acquireLease(['partition-0'], 'router-c', LONG_MS)).toBeUndefined();
       });
 
       it('last as long as they are renewed', async () => {
-        const lease = await store.acquireLease('partition-0', 'router-a', 1_000);
+        const lease = await store.acquireLease(['partition-0'], 'router-a', 1_000);
         for (let i = 0; i < 6; i++) {
           await pass(250);
           expect(await lease?.renew()).toBe(true);
-          expect(await other.acquireLease('partition-0', 'router-b', LONG_MS)).toBeUndefined();
+          expect(await other.acquireLease(['partition-0'], 'router-b', LONG_MS)).toBeUndefined();
         }
       });
 
@@ -204,7 +326,7 @@ export function controlStoreConformance(name: string, create: () => Promise<Stor
         const clients = [store, other];
         const leases = await Promise.all(
           Array.from({ length: 20 }, (_, i) =>
-            clients[i % 2]?.acquireLease('partition-0', `router-${i}`, LONG_MS),
+            clients[i % 2]?.acquireLease(['partition-0'], `router-${i}`, LONG_MS),
           ),
         );
         expect(leases.filter((lease) => lease !== undefined)).toHaveLength(1);

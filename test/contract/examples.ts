@@ -1,5 +1,6 @@
 import {
   type Identity,
+  makeArmWindow,
   makeAttribution,
   makeControlCommand,
   makeControlEvent,
@@ -197,11 +198,15 @@ export const EXAMPLES: Records = {
     modelVersion: '3',
     variant: 'ENHANCED',
     arm: 'CANARY',
+    analysed: false,
+    policy: 'feed-router',
+    policyEpoch: 12,
     inTopicSketch: Buffer.from('01', 'hex'),
     queueSketch: Buffer.from('0202', 'hex'),
     computeSketch: Buffer.from('030303', 'hex'),
     endToEndSketch: Buffer.from('04040404', 'hex'),
     outcomes: { SCORED: 900 },
+    late: 4,
     shedByValue: { '0.25': 3 },
     heads: [makeHeadWindow({ name: 'click', count: 900, mean: 0.125, histogram: [800, 100] })],
     bytesMoved: 5_000_000_000,
@@ -216,13 +221,36 @@ export const EXAMPLES: Records = {
     exposure: { CANARY: 50 },
     leaves: { sparse: 700 },
     pools: { 'a100-eu': 1_000 },
-    shadow: [makeLeafDivergence({ leaf: 'sparse', requests: 700, changed: 84, latencyRatioOver: 7 })],
+    shadow: [
+      makeLeafDivergence({
+        leaf: 'sparse',
+        requests: 700,
+        changed: 84,
+        latencyRatioOver: 7,
+        changedUndeclared: 5,
+        latencyRatioOverUndeclared: 2,
+      }),
+    ],
     errors: { OVERLOADED: 2 },
     granted: 4_000,
     shed: 120,
     hedges: 3,
     suspicions: 1,
     creditStalls: 9,
+    candidateDigest: `sha256:${'cd'.repeat(32)}`,
+    arms: [
+      makeArmWindow({
+        arm: 'CANARY',
+        analysed: false,
+        requests: 50,
+        outcomes: { EXPIRED: 2 },
+        errors: { BUDGET_EXHAUSTED: 2 },
+      }),
+    ],
+    shadowExceptions: 1,
+    shadowCostSketch: Buffer.from('0505050505', 'hex'),
+    shadowLeaves: { fpga: 84 },
+    projectedUtilisation: { 'a100-eu': 0.625 },
   }),
   PoolStatus: makePoolStatus({
     pool: 'a100-eu',
@@ -241,6 +269,8 @@ export const EXAMPLES: Records = {
     batchRequests: 8,
     queuedPredictedMs: 12.5,
     sheddingLevel: 0.5,
+    utilisation: 0.625,
+    build: '0.1.0',
     saturated: true,
   }),
   ControlCommand: makeControlCommand({
@@ -281,6 +311,7 @@ function policy() {
     epoch: 12,
     leaf: 'sparse',
     arm: 'CANARY',
+    analysed: false,
   });
 }
 

@@ -93,7 +93,9 @@ export async function startInProcessPipeline(
   const backend = createBackend(settings, accelerator, { repository, clock, random: seededRandom(1) });
   const models = await loadModels(backend, repository, telemetry);
 
-  open.push(await startAcceleratorWorker(settings, await openDeps('worker'), { fleet, backend, models }));
+  open.push(
+    await startAcceleratorWorker(settings, await openDeps('worker'), { fleet, backend, models, repository }),
+  );
   open.push(await startPolicyController(settings, await openDeps('controller'), { fleet, store }));
   open.push(
     await startRequestRouter(settings, await openDeps('router'), {

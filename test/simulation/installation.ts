@@ -13,6 +13,7 @@ import type { RandomStream } from '../../src/ports/random.ts';
 import { type VirtualClock, virtualClock } from '../../src/simulation/virtual-clock.ts';
 import { createAcceleratorWorkerStage } from '../../src/stages/accelerator-worker/stage.ts';
 import { createFeatureExtractorStage } from '../../src/stages/feature-extractor/stage.ts';
+import { DEFAULT_ROLLOUT_CONFIG } from '../../src/stages/policy-controller/controller-config.ts';
 import { createPolicyControllerStage } from '../../src/stages/policy-controller/stage.ts';
 import { createFusedStage } from '../../src/stages/request-router/fused-stage.ts';
 import { PolicySource } from '../../src/stages/request-router/policy-source.ts';
@@ -228,9 +229,10 @@ export class Installation {
         member: name,
         digest: digestOf,
         compile: (bytes) => compileChecked(bytes, FLEET),
-        apply: (policy) => {
-          epochs.push(policy.epoch);
-          stage.router.setPolicy(policy);
+        apply: (policy, canary) => {
+          // A canary that begins or lapses swaps at the same epoch.
+          if (epochs.at(-1) !== policy.epoch) epochs.push(policy.epoch);
+          stage.router.setPolicy(policy, canary);
         },
       });
       await source.start();
@@ -275,6 +277,8 @@ export class Installation {
           ackCoalesceMs: 2,
           unacknowledgedMax: 50,
           deadLetterPayload: 'full',
+          build: 'test',
+          expectedSpeed: 1,
         },
         { ...deps, backend, models },
       );
@@ -284,7 +288,12 @@ export class Installation {
   startController(name = 'controller'): Host {
     return this.#start(name, (deps) =>
       createPolicyControllerStage(
-        { controller: name, acceptUnsigned: true, reconcileMs: 500 },
+        {
+          controller: name,
+          acceptUnsigned: true,
+          reconcileMs: 500,
+          rollout: { ...DEFAULT_ROLLOUT_CONFIG, mode: 'immediate' },
+        },
         {
           ...deps,
           store: this.store.connect(),

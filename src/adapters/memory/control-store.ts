@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { MillraceError } from '../../core/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { ControlStore, Lease, PointerWrite, PolicyPointer } from '../../ports/control-store.ts';
@@ -112,7 +113,7 @@ class Server {
 
   writePointer(scope: string, pointer: PolicyPointer): PointerWrite {
     const current = this.#pointers.get(scope);
-    if (current !== undefined && (pointer.epoch <= current.epoch || pointer.term < current.term)) {
+    if (current !== undefined && !rises(current, pointer) && !renews(current, pointer)) {
       return { status: 'stale', current: structuredClone(current) };
     }
     this.#pointers.set(scope, structuredClone(pointer));
@@ -131,12 +132,16 @@ class Server {
     return bytes === undefined ? undefined : Uint8Array.from(bytes);
   }
 
-  /** Takes or renews a lease, unless another holder has it. */
-  hold(name: string, holder: string, ttlMs: number): boolean {
-    const held = this.#leases.get(name);
-    if (held !== undefined && held.value !== holder && !this.#isOver(held)) return false;
-    this.#leases.set(name, this.#expiring(holder, ttlMs));
-    return true;
+  /** Takes or renews a lease: the first that the holder has already, else the first that nobody has. */
+  hold(names: readonly string[], holder: string, ttlMs: number): string | undefined {
+    const holderOf = (name: string): string | undefined => {
+      const held = this.#leases.get(name);
+      return held === undefined || this.#isOver(held) ? undefined : held.value;
+    };
+    const name =
+      names.find((each) => holderOf(each) === holder) ?? names.find((each) => holderOf(each) === undefined);
+    if (name !== undefined) this.#leases.set(name, this.#expiring(holder, ttlMs));
+    return name;
   }
 
   release(name: string, holder: string): void {
@@ -162,6 +167,19 @@ class Server {
   #isOver({ untilMs }: Expiring): boolean {
     return untilMs <= this.clock.monotonicMs();
   }
+}
+
+function rises(current: PolicyPointer, next: PolicyPointer): boolean {
+  return next.epoch > current.epoch && next.term >= current.term;
+}
+
+/** Nothing but the beat of the canary differs, and that is higher. */
+function renews(current: PolicyPointer, next: PolicyPointer): boolean {
+  if (current.canary === undefined || next.canary === undefined) return false;
+  const { beat } = next.canary;
+  return (
+    beat > current.canary.beat && isDeepStrictEqual({ ...current, canary: { ...current.canary, beat } }, next)
+  );
 }
 
 class Client implements ControlStore {
@@ -200,14 +218,14 @@ class Client implements ControlStore {
     });
   }
 
-  async acquireLease(name: string, holder: string, ttlMs: number): Promise<Lease | undefined> {
-    const held = await this.#call(() => this.#server.hold(name, holder, ttlMs));
-    if (!held) return undefined;
+  async acquireLease(names: readonly string[], holder: string, ttlMs: number): Promise<Lease | undefined> {
+    const name = await this.#call(() => this.#server.hold(names, holder, ttlMs));
+    if (name === undefined) return undefined;
     let released = false;
     return {
       name,
       holder,
-      renew: () => this.#call(() => !released && this.#server.hold(name, holder, ttlMs)),
+      renew: () => this.#call(() => !released && this.#server.hold([name], holder, ttlMs) !== undefined),
       release: () => {
         released = true;
         return this.#call(() => this.#server.release(name, holder));

@@ -13,11 +13,11 @@ export interface RedisConnectionOptions {
 }
 
 /**
- * A peer that is gone without a word (packets dropped, process stopped) is found by a PING each second whose answer may take 3.5 s: so at the
- * latest after 4.5 s the socket is destroyed and a new one opened.
+ * A peer that is gone without a word (packets dropped, process stopped) is found by a PING each second whose answer may take 3 s: so at the
+ * latest after 4 s the socket is destroyed and a new one opened.
  */
 const PING_PERIOD_MS = 1_000;
-const SILENCE_MAX_MS = 3_500;
+const SILENCE_MAX_MS = 3_000;
 const KEEP_ALIVE_MS = 5_000;
 const RECONNECT_MIN_MS = 50;
 const RECONNECT_MAX_MS = 2_000;

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { MillraceError } from '../../core/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { ControlStore, Lease, PointerWrite, PolicyPointer } from '../../ports/control-store.ts';
 import type { Telemetry } from '../../ports/telemetry.ts';
 import { RedisConnection } from './connection.ts';
 import { Hints } from './hints.ts';
+import { parsePointer, withoutBeat } from './pointer-text.ts';
 import { HOLD_LEASE, READ_REPORTS, RELEASE_LEASE, WRITE_POINTER, WRITE_REPORT } from './scripts.ts';
 
 export interface RedisControlStoreOptions {
@@ -61,12 +61,15 @@ class RedisControlStore implements ControlStore {
   }
 
   async writePointer(scope: string, pointer: PolicyPointer): Promise<PointerWrite> {
-    const { epoch, term } = pointer;
+    const { epoch, term, canary } = pointer;
     const current = await this.#script(
       WRITE_POINTER,
-      this.#key('ptr', scope),
+      [this.#key('ptr', scope)],
       epoch,
       term,
+      // Without a canary there is nothing to renew: no beat is higher than this one.
+      canary?.beat ?? Number.MAX_SAFE_INTEGER,
+      withoutBeat(pointer),
       JSON.stringify(pointer),
       this.#key('hint', scope),
     );
@@ -87,28 +90,32 @@ class RedisControlStore implements ControlStore {
     return this.#hints.watch(this.#key('hint', scope), onHint);
   }
 
-  async acquireLease(name: string, holder: string, ttlMs: number): Promise<Lease | undefined> {
-    const key = this.#key('lease', name);
-    const hold = async (): Promise<boolean> => (await this.#script(HOLD_LEASE, key, holder, ttlMs)) === 1;
-    if (!(await hold())) return undefined;
+  async acquireLease(names: readonly string[], holder: string, ttlMs: number): Promise<Lease | undefined> {
+    const hold = async (wanted: readonly string[]): Promise<string | undefined> => {
+      const keys = wanted.map((name) => this.#key('lease', name));
+      const place = await this.#script(HOLD_LEASE, keys, holder, ttlMs);
+      return typeof place === 'number' ? wanted[place - 1] : undefined;
+    };
+    const name = await hold(names);
+    if (name === undefined) return undefined;
     let released = false;
     return {
       name,
       holder,
-      renew: async () => !released && (await hold()),
+      renew: async () => !released && (await hold([name])) !== undefined,
       release: async () => {
         released = true;
-        await this.#script(RELEASE_LEASE, key, holder);
+        await this.#script(RELEASE_LEASE, [this.#key('lease', name)], holder);
       },
     };
   }
 
   async report(scope: string, member: string, text: string, ttlMs: number): Promise<void> {
-    await this.#script(WRITE_REPORT, this.#key('rep', scope), member, ttlMs, text);
+    await this.#script(WRITE_REPORT, [this.#key('rep', scope)], member, ttlMs, text);
   }
 
   async readReports(scope: string): Promise<ReadonlyMap<string, string>> {
-    const flat = z.array(z.string()).parse(await this.#script(READ_REPORTS, this.#key('rep', scope)));
+    const flat = z.array(z.string()).parse(await this.#script(READ_REPORTS, [this.#key('rep', scope)]));
     const reports = new Map<string, string>();
     for (let i = 0; i + 1 < flat.length; i += 2) reports.set(flat[i] ?? '', flat[i + 1] ?? '');
     return reports;
@@ -120,8 +127,8 @@ class RedisControlStore implements ControlStore {
     this.#subscriber.close();
   }
 
-  #script(script: string, key: string, ...values: (string | number)[]): Promise<unknown> {
-    return this.#commands.run((redis) => redis.eval(script, 1, key, ...values));
+  #script(script: string, keys: readonly string[], ...values: (string | number)[]): Promise<unknown> {
+    return this.#commands.run((redis) => redis.eval(script, keys.length, ...keys, ...values));
   }
 
   #key(kind: 'ptr' | 'lease' | 'rep' | 'hint', name: string): string {
@@ -130,24 +137,5 @@ class RedisControlStore implements ControlStore {
 
   #documentKey(digest: string): string {
     return `${this.#prefix}:pol:${digest.replace(/^sha256:/, '')}`;
-  }
-}
-
-/** Loose, so that fields of a newer controller pass through an older reader. */
-const pointerSchema = z.looseObject({
-  epoch: z.int(),
-  term: z.int(),
-  stable: z.looseObject({ digest: z.string(), name: z.string(), version: z.number() }),
-});
-
-function parsePointer(text: string): PolicyPointer {
-  try {
-    return pointerSchema.parse(JSON.parse(text));
-  } catch (cause) {
-    throw new MillraceError('MALFORMED', 'The pointer in Redis cannot be read', {
-      value: text,
-      advice: 'Let the controller seed Redis again from the control log.',
-      cause,
-    });
   }
 }

@@ -1,22 +1,36 @@
 /**
- * Stores a pointer where its epoch is higher than the stored one and its term not lower, and hints the watchers.
- * KEYS pointer · ARGV epoch, term, pointer as JSON, channel · answers nil where applied, else the stored pointer.
+ * Stores a pointer where its epoch is higher than the stored one and its term not lower, or where it only renews the canary: everything but the
+ * beat is the same, and the beat is higher. Then hints the watchers.
+ * KEYS pointer · ARGV epoch, term, beat, the pointer without its beat as canonical JSON, pointer as JSON, channel · answers nil where applied, else
+ * the stored pointer.
  */
 export const WRITE_POINTER = `
-local current = redis.call('HMGET', KEYS[1], 'epoch', 'term', 'pointer')
-if current[1] and (tonumber(ARGV[1]) <= tonumber(current[1]) or tonumber(ARGV[2]) < tonumber(current[2])) then
-  return current[3]
+local current = redis.call('HMGET', KEYS[1], 'epoch', 'term', 'pointer', 'beat', 'steady')
+if current[1] then
+  local rises = tonumber(ARGV[1]) > tonumber(current[1]) and tonumber(ARGV[2]) >= tonumber(current[2])
+  local renews = current[4] and tonumber(ARGV[3]) > tonumber(current[4]) and ARGV[4] == current[5]
+  if not rises and not renews then return current[3] end
 end
-redis.call('HSET', KEYS[1], 'epoch', ARGV[1], 'term', ARGV[2], 'pointer', ARGV[3])
-redis.call('PUBLISH', ARGV[4], ARGV[1])
+redis.call('HSET', KEYS[1], 'epoch', ARGV[1], 'term', ARGV[2], 'beat', ARGV[3], 'steady', ARGV[4], 'pointer', ARGV[5])
+redis.call('PUBLISH', ARGV[6], ARGV[1])
 return nil`;
 
-/** Takes or renews a lease, unless another holds it. KEYS lease · ARGV holder, ttl in ms · answers 1 or 0. */
+/**
+ * Takes or renews a lease: the first that the holder has already, else the first that nobody has. KEYS leases · ARGV holder, ttl in ms · answers its
+ * place from 1, or 0 where others have all of them.
+ */
 export const HOLD_LEASE = `
-local holder = redis.call('GET', KEYS[1])
-if holder and holder ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1`;
+local free = 0
+for place, key in ipairs(KEYS) do
+  local holder = redis.call('GET', key)
+  if holder == ARGV[1] then
+    free = place
+    break
+  end
+  if not holder and free == 0 then free = place end
+end
+if free > 0 then redis.call('SET', KEYS[free], ARGV[1], 'PX', ARGV[2]) end
+return free`;
 
 /** Gives a lease back, where it is still held. KEYS lease · ARGV holder. */
 export const RELEASE_LEASE = `

@@ -4,7 +4,7 @@ export interface Work<T> {
   deadlineMs: number;
   /** Optional work (the enhanced variant) runs after all baseline work. */
   optional: boolean;
-  /** Only work of the same key runs in one batch: model, version, kernel. */
+  /** Only work of the same key runs in one batch: model, version, kernel, memory domain. */
   batchKey: string;
   candidates: number;
   predictedMs: number;

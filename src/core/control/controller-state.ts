@@ -1,87 +1,64 @@
+import { conclude as concludeRollout } from '../rollout/conclude.ts';
+import { decideRollout } from '../rollout/decide-rollout.ts';
+import { ended, evolveRollout } from '../rollout/evolve-rollout.ts';
+import { AUTOMATIC } from '../rollout/rollout-event.ts';
+import { NO_SCOPE, type ScopeState } from '../rollout/rollout-state.ts';
+import type { CommandKind, ControllerCommand, ControllerInput } from './controller-command.ts';
+import type { ControllerEvent } from './controller-event.ts';
+import type { PublishedPolicy } from './published-policy.ts';
+
 /**
  * The controller as decide and evolve on plain data (after Chassaing's decider pattern): the state is a fold of events, an event is what a
  * command was decided to mean, and the same log always gives the same state.
  */
-
-export interface PublishedPolicy {
-  digest: string;
-  name: string;
-  version: number;
-}
-
-export interface ScopeState {
-  /** Versions published, oldest first. */
-  published: readonly PublishedPolicy[];
-  live: PublishedPolicy | undefined;
-  epoch: number;
-}
-
 export interface ControllerState {
   /** Leadership under which decisions are made. */
-  term: number;
-  scopes: ReadonlyMap<string, ScopeState>;
+  readonly term: number;
+  readonly scopes: ReadonlyMap<string, ScopeState>;
   /** Commands already decided, by id: a command sent twice acts once. */
-  decided: ReadonlySet<string>;
+  readonly decided: ReadonlySet<string>;
+  /** The latest time in the log, ms since the epoch: log time goes on from there, whatever a wall clock says. */
+  readonly lastMs: number;
 }
 
-export const INITIAL_CONTROLLER_STATE: ControllerState = { term: 0, scopes: new Map(), decided: new Set() };
-
-/** What a command asks for, after its body was read and checked. */
-export type ControllerCommand =
-  | { kind: 'publish-policy'; commandId: string; scope: string; actor: string; policy: PublishedPolicy }
-  | { kind: 'roll-back'; commandId: string; scope: string; actor: string; toVersion: number | undefined }
-  | { kind: 'reseed'; commandId: string; scope: string; actor: string }
-  /** The border could not accept it: the reason goes into the log. */
-  | { kind: 'refused'; commandId: string; scope: string; actor: string; reason: string };
-
-export type ControllerEvent =
-  | { type: 'leadership-taken'; term: number }
-  | {
-      type: 'policy-published';
-      commandId: string;
-      scope: string;
-      actor: string;
-      policy: PublishedPolicy;
-      epoch: number;
-    }
-  | {
-      type: 'policy-rolled-back';
-      commandId: string;
-      scope: string;
-      actor: string;
-      from: PublishedPolicy;
-      policy: PublishedPolicy;
-      epoch: number;
-    }
-  | { type: 'store-reseeded'; commandId: string; scope: string; actor: string; epoch: number }
-  | { type: 'command-refused'; commandId: string; scope: string; actor: string; reason: string };
-
-const NO_SCOPE: ScopeState = { published: [], live: undefined, epoch: 0 };
+export const INITIAL_CONTROLLER_STATE: ControllerState = {
+  term: 0,
+  scopes: new Map(),
+  decided: new Set(),
+  lastMs: 0,
+};
 
 export function scopeState(state: ControllerState, scope: string): ScopeState {
   return state.scopes.get(scope) ?? NO_SCOPE;
 }
 
-/** What the command means now. Every command gives at least one event, a repeated one none; without an id none is a repetition. */
-export function decide(state: ControllerState, command: ControllerCommand): readonly ControllerEvent[] {
-  if (command.commandId !== '' && state.decided.has(command.commandId)) return [];
-  const scope = scopeState(state, command.scope);
-  switch (command.kind) {
-    case 'refused':
-      return [refuse(command, command.reason)];
-    case 'publish-policy':
-      return [decidePublish(scope, command)];
-    case 'roll-back':
-      return [decideRollBack(scope, command)];
-    case 'reseed': {
-      if (scope.live === undefined)
-        return [refuse(command, `nothing was ever published in ${command.scope}`)];
-      const { commandId, actor } = command;
-      return [{ type: 'store-reseeded', commandId, scope: command.scope, actor, epoch: scope.epoch + 1 }];
-    }
-    default:
-      return command satisfies never;
+/**
+ * What the command or look means now: its event, and then what follows from that by itself. Every command gives at least one event, a repeated one
+ * none; without an id none is a repetition. A look that is not newer than the last gives none.
+ */
+export function decide(state: ControllerState, input: ControllerInput): readonly ControllerEvent[] {
+  const first = decideInput(state, input);
+  return first === undefined ? [] : [first, ...conclude(evolve(state, first), input.scope)];
+}
+
+/** Far more than any rules can have follow from one event: a mistake in them must not hang the controller. */
+const CONSEQUENCES_MAX = 16;
+
+/**
+ * What follows from the state of a scope by itself. Nothing, right after `decide`; a new leader asks because the one before may have died between
+ * an event and its consequence.
+ */
+export function conclude(state: ControllerState, scope: string): readonly ControllerEvent[] {
+  const events: ControllerEvent[] = [];
+  let event = concludeRollout(scope, scopeState(state, scope));
+  while (event !== undefined) {
+    events.push(event);
+    if (events.length > CONSEQUENCES_MAX)
+      throw new RangeError(`the rules never come to rest in ${scope}: ${events.map(({ type }) => type)}`);
+    state = evolve(state, event);
+    event = concludeRollout(scope, scopeState(state, scope));
   }
+  return events;
 }
 
 export function evolve(state: ControllerState, event: ControllerEvent): ControllerState {
@@ -89,102 +66,172 @@ export function evolve(state: ControllerState, event: ControllerEvent): Controll
     case 'leadership-taken':
       return { ...state, term: Math.max(state.term, event.term) };
     case 'command-refused':
-      return { ...state, decided: new Set(state.decided).add(event.commandId) };
-    case 'policy-published': {
-      const scope = scopeState(state, event.scope);
-      return withScope(state, event, {
-        published: [...scope.published, event.policy],
-        live: event.policy,
-        epoch: event.epoch,
-      });
+    case 'key-revoked':
+      return withDecided(state, event.commandId);
+    default: {
+      const scopes = new Map(state.scopes).set(
+        event.scope,
+        evolveScope(scopeState(state, event.scope), event),
+      );
+      const lastMs = Math.max(state.lastMs, timeOf(event));
+      return { ...withDecided(state, event.commandId), scopes, lastMs };
     }
-    case 'policy-rolled-back':
-      return withScope(state, event, {
-        ...scopeState(state, event.scope),
-        live: event.policy,
-        epoch: event.epoch,
-      });
-    case 'store-reseeded':
-      return withScope(state, event, { ...scopeState(state, event.scope), epoch: event.epoch });
-    default:
-      return event satisfies never;
   }
 }
 
-function decidePublish(
+type ScopeEvent = Exclude<ControllerEvent, { type: 'leadership-taken' | 'command-refused' | 'key-revoked' }>;
+
+function evolveScope(scope: ScopeState, event: ScopeEvent): ScopeState {
+  switch (event.type) {
+    case 'policy-published':
+      return published(scope, event);
+    case 'policy-rolled-back': {
+      const { policy, atMs, epoch } = event;
+      const reason = `rolled back to version ${policy.version}`;
+      const { rollout } = scope;
+      const alone = rollout === undefined ? scope : ended(scope, rollout, 'rolled-back', { reason, atMs });
+      return { ...alone, live: policy, epoch };
+    }
+    case 'store-reseeded':
+      return { ...scope, epoch: event.epoch };
+    default:
+      return evolveRollout(scope, event);
+  }
+}
+
+function published(
   scope: ScopeState,
-  command: Extract<ControllerCommand, { kind: 'publish-policy' }>,
-): ControllerEvent {
-  const { commandId, actor, policy } = command;
-  const same = scope.published.find((published) => published.version === policy.version);
+  { policy, live, start, epoch }: Extract<ControllerEvent, { type: 'policy-published' }>,
+): ScopeState {
+  const isKnown = scope.published.some(({ version }) => version === policy.version);
+  const known = isKnown ? scope.published : [...scope.published, policy];
+  if (live) {
+    const wentLive = [...scope.wentLive.filter((version) => version !== policy.version), policy.version];
+    return { ...scope, published: known, wentLive, live: policy, epoch };
+  }
+  return { ...scope, published: known, toStart: start && { policy, ...start }, epoch };
+}
+
+/** The latest time that an event tells, ms; 0 where it tells none. */
+function timeOf(event: ScopeEvent): number {
+  if (event.type === 'rollout-looked') return event.observation.atMs;
+  if (event.type === 'policy-published') return event.start?.atMs ?? 0;
+  return 'atMs' in event ? event.atMs : 0;
+}
+
+function withDecided(state: ControllerState, commandId: string): ControllerState {
+  if (commandId === '' || state.decided.has(commandId)) return state;
+  return { ...state, decided: new Set(state.decided).add(commandId) };
+}
+
+function decideInput(state: ControllerState, input: ControllerInput): ControllerEvent | undefined {
+  const scope = scopeState(state, input.scope);
+  if (input.kind === 'look') {
+    const decision = decideRollout(input.scope, scope, input);
+    if (typeof decision === 'string' || !('happening' in decision)) return undefined;
+    return { ...decision.happening, commandId: '', scope: input.scope, actor: AUTOMATIC };
+  }
+  if (input.commandId !== '' && state.decided.has(input.commandId)) return undefined;
+  return decideCommand(scope, input);
+}
+
+function decideCommand(scope: ScopeState, command: ControllerCommand): ControllerEvent {
+  switch (command.kind) {
+    case 'refused':
+      return refuse(command, command.reason);
+    case 'publish-policy':
+      return decidePublish(scope, command);
+    case 'roll-back':
+      return decideRollBack(scope, command);
+    case 'revoke-key':
+      return { type: 'key-revoked', ...causeOf(command), keyId: command.keyId };
+    case 'reseed':
+      if (scope.live === undefined) return refuse(command, `nothing was ever published in ${command.scope}`);
+      return { type: 'store-reseeded', ...causeOf(command), epoch: scope.epoch + 1 };
+    default: {
+      const decision = decideRollout(command.scope, scope, command);
+      if (typeof decision === 'string') return refuse(command, 'it changes nothing');
+      return 'refused' in decision
+        ? refuse(command, decision.refused)
+        : { ...decision.happening, ...causeOf(command) };
+    }
+  }
+}
+
+/** The first version of a scope is live at once in any mode: there is nothing that it could harm or be compared with. */
+function decidePublish(scope: ScopeState, command: CommandKind<'publish-policy'>): ControllerEvent {
+  const { policy, mode, start } = command;
+  const same = scope.published.find(({ version }) => version === policy.version);
   if (same !== undefined && same.digest !== policy.digest) {
     return refuse(
       command,
       `version ${policy.version} of ${policy.name} is already published with another digest; give the new text a higher version`,
     );
   }
-  const newest = scope.published.reduce((highest, published) => Math.max(highest, published.version), 0);
+  const newest = scope.published.reduce((highest, { version }) => Math.max(highest, version), 0);
   if (policy.version < newest) {
     return refuse(
       command,
       `version ${policy.version} is older than version ${newest}, which was published; roll back to it, or give the text a higher version`,
     );
   }
-  return { type: 'policy-published', commandId, scope: command.scope, actor, policy, epoch: scope.epoch + 1 };
+  const runs = scope.rollout !== undefined;
+  const live = scope.live === undefined || (mode === 'immediate' && !runs);
+  const isNew = scope.live?.version !== policy.version;
+  return {
+    type: 'policy-published',
+    ...causeOf(command),
+    policy,
+    live,
+    start: live || runs || !isNew ? undefined : start,
+    epoch: live ? scope.epoch + 1 : scope.epoch,
+  };
 }
 
-function decideRollBack(
-  scope: ScopeState,
-  command: Extract<ControllerCommand, { kind: 'roll-back' }>,
-): ControllerEvent {
-  const { commandId, actor, toVersion } = command;
-  const { live } = scope;
+function decideRollBack(scope: ScopeState, command: CommandKind<'roll-back'>): ControllerEvent {
+  const { toVersion, atMs } = command;
+  const { live, rollout } = scope;
   if (live === undefined) return refuse(command, `nothing was ever published in ${command.scope}`);
-  const target =
+  const epoch = scope.epoch + 1;
+  if (rollout !== undefined && (toVersion === undefined || toVersion === live.version)) {
+    const reason = `version ${live.version} stays live`;
+    return { type: 'rollout-rolled-back', ...causeOf(command), reason, atMs, epoch };
+  }
+  const policy =
     toVersion === undefined
-      ? previous(scope.published, live)
-      : scope.published.find((policy) => policy.version === toVersion);
-  if (target === undefined) {
-    const known = scope.published.map((policy) => policy.version).join(', ');
+      ? previous(scope, live)
+      : scope.published.find(({ version }) => version === toVersion);
+  if (policy === undefined) {
+    const known = scope.published.map(({ version }) => version).join(', ');
     return refuse(
       command,
       `there is no ${toVersion === undefined ? 'earlier version' : `version ${toVersion}`} to go back to; published: ${known}`,
     );
   }
-  return {
-    type: 'policy-rolled-back',
-    commandId,
-    scope: command.scope,
-    actor,
-    from: live,
-    policy: target,
-    epoch: scope.epoch + 1,
-  };
+  if (!scope.wentLive.includes(policy.version)) {
+    return refuse(
+      command,
+      `version ${policy.version} was never live, so that there is no way back to it; START rolls it out`,
+    );
+  }
+  return { type: 'policy-rolled-back', ...causeOf(command), from: live, policy, atMs, epoch };
 }
 
-/** The version published before the live one. */
-function previous(published: readonly PublishedPolicy[], live: PublishedPolicy): PublishedPolicy | undefined {
-  return published.filter((policy) => policy.version < live.version).at(-1);
+/** The version published before the live one, of those that were live. */
+function previous(scope: ScopeState, live: PublishedPolicy): PublishedPolicy | undefined {
+  return scope.published
+    .filter(({ version }) => version < live.version && scope.wentLive.includes(version))
+    .at(-1);
+}
+
+function causeOf({ commandId, scope, actor }: ControllerCommand): {
+  commandId: string;
+  scope: string;
+  actor: string;
+} {
+  return { commandId, scope, actor };
 }
 
 function refuse(command: ControllerCommand, reason: string): ControllerEvent {
-  return {
-    type: 'command-refused',
-    commandId: command.commandId,
-    scope: command.scope,
-    actor: command.actor,
-    reason,
-  };
-}
-
-function withScope(
-  state: ControllerState,
-  event: { scope: string; commandId: string },
-  scope: ScopeState,
-): ControllerState {
-  return {
-    ...state,
-    scopes: new Map(state.scopes).set(event.scope, scope),
-    decided: new Set(state.decided).add(event.commandId),
-  };
+  return { type: 'command-refused', ...causeOf(command), reason };
 }

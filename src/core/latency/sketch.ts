@@ -20,6 +20,13 @@ export class LatencySketch {
     return this.#sketch.count === 0 ? 0 : this.#sketch.getValueAtQuantile(q);
   }
 
+  /** How many were longer than `ms`, to the sketch's accuracy. */
+  countOver(ms: number): number {
+    const { store, mapping } = this.#sketch;
+    const key = ms > 0 ? mapping.key(ms) : Number.NEGATIVE_INFINITY;
+    return store.bins.reduce((over, count, index) => (index + store.offset > key ? over + count : over), 0);
+  }
+
   merge(other: LatencySketch): void {
     if (other.count > 0) this.#sketch.merge(other.#sketch);
   }

@@ -99,7 +99,8 @@ function summarise(moves: readonly Move[]): PolicyDiff {
   };
 }
 
-function sameTarget(a: Leaf, b: Leaf): boolean {
+/** Whether two leaves, of whichever policies, ask for the same computation. */
+export function sameTarget(a: Leaf, b: Leaf): boolean {
   return (
     a.target.accelerator === b.target.accelerator &&
     a.target.kernel === b.target.kernel &&

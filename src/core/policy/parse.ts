@@ -13,7 +13,7 @@ import {
 } from './document.ts';
 import { didYouMean } from './nearest.ts';
 import { NAME, NAME_ALLOWED, TreeReader } from './parse-tree.ts';
-import { DocumentError, type Position } from './problem.ts';
+import { DocumentError, type PolicyProblem, type Position } from './problem.ts';
 import { DocumentReader } from './reader.ts';
 import { readSource, type SourceNode } from './source.ts';
 
@@ -35,12 +35,24 @@ const RAMP_STEPS_MAX = 16;
  * @throws DocumentError INVALID_POLICY with every problem found, each with its path, line and column
  */
 export function parsePolicy(input: string | Uint8Array): PolicyDocument {
+  const { document, problems } = readPolicyDocument(input);
+  if (document === undefined || problems.length > 0) throw new DocumentError('INVALID_POLICY', problems);
+  return document;
+}
+
+/**
+ * As much of a policy as can be read, with everything that is wrong in it: only one without problems may be used, the others can be checked further.
+ *
+ * @throws DocumentError INVALID_POLICY for what is no document at all
+ */
+export function readPolicyDocument(input: string | Uint8Array): {
+  document: PolicyDocument | undefined;
+  problems: readonly PolicyProblem[];
+} {
   const root = readSource(input, 'INVALID_POLICY');
   const reader = new DocumentReader();
   const document = readPolicy(reader, root);
-  if (document === undefined || reader.problems.length > 0)
-    throw new DocumentError('INVALID_POLICY', reader.problems);
-  return document;
+  return { document, problems: reader.problems };
 }
 
 function readPolicy(reader: DocumentReader, root: SourceNode): PolicyDocument | undefined {

@@ -38,6 +38,13 @@ export function validatePolicy(
   return found.problems;
 }
 
+/** What is wrong with the targets alone: also of a document that has other problems. */
+export function validateTargets(document: PolicyDocument, fleet: Fleet): PolicyProblem[] {
+  const found = new Findings(document);
+  for (const leaf of leafBranches(document.tree)) checkTarget(found, leaf, fleet);
+  return found.problems;
+}
+
 class Findings {
   readonly problems: PolicyProblem[] = [];
   readonly #document: PolicyDocument;

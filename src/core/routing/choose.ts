@@ -69,7 +69,7 @@ export function chooseTarget(
 }
 
 /** Slots that can serve the model: those with the wanted kernel or, where none has it, all others. */
-function filterSlots(
+export function filterSlots(
   fleet: FleetState,
   pools: readonly string[],
   kernel: string,
@@ -103,6 +103,12 @@ export function compareVersions(a: string, b: string): number {
   return Number.isNaN(byNumber) ? a.localeCompare(b) : byNumber;
 }
 
+/** Expected wait plus service, ms. */
+export function scoreOf(slot: Slot, predictedMs: number, nowMs: number): number {
+  const speed = slot.status.speed > 0 ? slot.status.speed : 1;
+  return slot.expectedWaitMs(nowMs) + predictedMs / speed;
+}
+
 function pickSlot(
   slots: readonly Slot[],
   predictedMs: number,
@@ -114,8 +120,7 @@ function pickSlot(
   let ties = 1;
   for (const slot of slots) {
     if (!slot.credits.available(nowMs)) continue;
-    const speed = slot.status.speed > 0 ? slot.status.speed : 1;
-    const scoreMs = slot.expectedWaitMs(nowMs) + predictedMs / speed;
+    const scoreMs = scoreOf(slot, predictedMs, nowMs);
     if (scoreMs < bestMs) {
       best = slot;
       bestMs = scoreMs;

@@ -10,6 +10,8 @@ export interface SimulatedDependencies {
   clock: Clock;
   /** Its stream `service-time` draws the jitter. */
   random: RandomSource;
+  /** Factor on the service times in a memory domain: a device that is slower than its profile says, and than it is expected to be. */
+  slowdown?: (memory: string) => number;
   /** Computes real scores; without it scores are stand-ins made from the candidates' bytes. Closed with this accelerator. */
   inner?: Accelerator;
 }
@@ -22,7 +24,7 @@ export function createSimulatedAccelerator(
   dependencies: SimulatedDependencies,
   profile: ServiceProfile,
 ): Accelerator {
-  const { repository, clock, inner } = dependencies;
+  const { repository, clock, inner, slowdown = () => 1 } = dependencies;
   const random = dependencies.random.stream('service-time');
   /** The device works one batch after another. */
   let tail: Promise<unknown> = Promise.resolve();
@@ -43,7 +45,15 @@ export function createSimulatedAccelerator(
     async load(family, version) {
       const wanted = repository.version(family, version);
       const innerModel = await inner?.load(family, version);
-      return new SimulatedModel({ clock, random, profile, inTurn, version: wanted, inner: innerModel });
+      return new SimulatedModel({
+        clock,
+        random,
+        profile,
+        slowdown,
+        inTurn,
+        version: wanted,
+        inner: innerModel,
+      });
     },
     async close() {
       await tail;

@@ -16,6 +16,7 @@ export interface SimulatedModelParts {
   profile: ServiceProfile;
   clock: Clock;
   random: RandomStream;
+  slowdown(memory: string): number;
   /** Runs the work when the device is free. */
   inTurn: <T>(work: () => Promise<T>) => Promise<T>;
   inner: LoadedModel | undefined;
@@ -65,7 +66,7 @@ export class SimulatedModel implements LoadedModel {
   }
 
   async #runBatch(items: readonly ScoreItem[], kernel: string, memory: string): Promise<BatchResult> {
-    const { profile, random, inner } = this.#parts;
+    const { profile, random, slowdown, inner } = this.#parts;
     const scored = items.map((item) => this.#score(item));
     const checked = scored.flatMap((one) => (one.checked === undefined ? [] : [one.checked]));
     if (checked.length === 0) return { items: scored.map((one) => one.result), computeMs: 0, bytesMoved: 0 };
@@ -76,7 +77,8 @@ export class SimulatedModel implements LoadedModel {
       memory,
       density: requestDensity(this.#layout, checked),
     };
-    const serviceMs = meanServiceMs(profile, shape) * jitterFactor(profile.jitterSigma, random);
+    const serviceMs =
+      meanServiceMs(profile, shape) * jitterFactor(profile.jitterSigma, random) * slowdown(memory);
     const [real] = await Promise.all([inner?.run(items, 'dense'), this.#wait(serviceMs)]);
     return {
       items: real?.items ?? scored.map((one) => one.result),

@@ -26,6 +26,8 @@ export interface AcceleratorWorkerConfig extends Omit<WorkerConfig, 'simulated'>
   ackCoalesceMs: number;
   unacknowledgedMax: number;
   deadLetterPayload: 'full' | 'hash';
+  /** Version of this code, for whoever must know that it changed. */
+  build: string;
 }
 
 export interface AcceleratorWorkerDeps extends StageDeps {
@@ -146,6 +148,8 @@ function createHeartbeat(
   const { capabilities } = deps.backend;
   let sequence = 0;
   let leaving = false;
+  let busyMs = 0;
+  let beatMs = deps.clock.monotonicMs();
   /** While one is on its way the next waits for it: with the broker away they would pile up, and be stale when it is back. */
   let state: 'idle' | 'storing' | 'again' = 'idle';
   const beat = (): void => {
@@ -154,6 +158,10 @@ function createHeartbeat(
       return;
     }
     const load = worker.load();
+    const nowMs = deps.clock.monotonicMs();
+    const utilisation = nowMs > beatMs ? Math.min(1, (load.busyMs - busyMs) / (nowMs - beatMs)) : 0;
+    busyMs = load.busyMs;
+    beatMs = nowMs;
     sequence += 1;
     const status = makePoolStatus({
       pool: config.pool,
@@ -172,9 +180,11 @@ function createHeartbeat(
         version: model.version,
         variant: model.variant === 'enhanced' ? 'ENHANCED' : 'BASELINE',
       })),
-      speed: 1,
+      speed: load.speed,
       batchRequests: load.batchRequests,
       queuedPredictedMs: load.queuedPredictedMs,
+      utilisation,
+      build: config.build,
     });
     state = 'storing';
     void produceAside(deps, { topic, partition: 0, key, value: codec.encode(status) }).then(() => {

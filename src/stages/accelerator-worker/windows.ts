@@ -19,7 +19,7 @@ interface HeadCounts {
   histogram: number[];
 }
 
-/** One combination of kernel, memory, model version, variant and arm in the window that is open. */
+/** What was decided alike in the window that is open: kernel, memory, model version, variant, policy, epoch, arm, analysed or not. */
 interface OpenWindow {
   kernel: string;
   memory: string;
@@ -27,11 +27,15 @@ interface OpenWindow {
   modelVersion: string;
   variant: Dispatch['variant'];
   arm: Dispatch['policy']['arm'];
+  analysed: boolean;
+  policy: string;
+  policyEpoch: number;
   inTopic: LatencySketch;
   queue: LatencySketch;
   compute: LatencySketch;
   endToEnd: LatencySketch;
   outcomes: Map<string, number>;
+  late: number;
   heads: Map<string, HeadCounts>;
   bytesMoved: number;
 }
@@ -66,9 +70,10 @@ export class WorkerWindows {
     for (const head of scores.heads) countHead(window, head.name, head.values);
   }
 
-  ended(dispatch: Dispatch, outcome: OutcomeKind): void {
-    const { outcomes } = this.#of(dispatch);
-    outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+  ended(dispatch: Dispatch, outcome: OutcomeKind, late = false): void {
+    const window = this.#of(dispatch);
+    window.outcomes.set(outcome, (window.outcomes.get(outcome) ?? 0) + 1);
+    if (late) window.late += 1;
   }
 
   /** The windows since the last call; empty when nothing happened. */
@@ -95,11 +100,15 @@ export class WorkerWindows {
       modelVersion: window.modelVersion,
       variant: window.variant,
       arm: window.arm,
+      analysed: window.analysed,
+      policy: window.policy,
+      policyEpoch: window.policyEpoch,
       inTopicSketch: window.inTopic.toBytes(),
       queueSketch: window.queue.toBytes(),
       computeSketch: window.compute.toBytes(),
       endToEndSketch: window.endToEnd.toBytes(),
       outcomes: Object.fromEntries(window.outcomes),
+      late: window.late,
       heads: [...window.heads].map(([name, head]) =>
         makeHeadWindow({
           name,
@@ -120,7 +129,8 @@ export class WorkerWindows {
   #find(dispatch: Dispatch): OpenWindow {
     const { kernel, memory, model, variant, policy } = dispatch;
     const modelVersion = dispatch.modelVersion ?? '';
-    const key = [kernel, memory, model, modelVersion, variant, policy.arm].join(' ');
+    const { name, epoch, arm, analysed } = policy;
+    const key = [kernel, memory, model, modelVersion, variant, name, epoch, arm, analysed].join(' ');
     let window = this.#open.get(key);
     if (window === undefined) {
       window = {
@@ -129,12 +139,16 @@ export class WorkerWindows {
         model,
         modelVersion,
         variant,
-        arm: policy.arm,
+        arm,
+        analysed,
+        policy: name,
+        policyEpoch: epoch,
         inTopic: new LatencySketch(),
         queue: new LatencySketch(),
         compute: new LatencySketch(),
         endToEnd: new LatencySketch(),
         outcomes: new Map(),
+        late: 0,
         heads: new Map(),
         bytesMoved: 0,
       };
@@ -151,7 +165,10 @@ function isOf(window: OpenWindow, dispatch: Dispatch): boolean {
     window.model === dispatch.model &&
     window.modelVersion === (dispatch.modelVersion ?? '') &&
     window.variant === dispatch.variant &&
-    window.arm === dispatch.policy.arm
+    window.arm === dispatch.policy.arm &&
+    window.analysed === dispatch.policy.analysed &&
+    window.policyEpoch === dispatch.policy.epoch &&
+    window.policy === dispatch.policy.name
   );
 }
 

@@ -3,6 +3,7 @@ import { type Dispatch, type ScoredResult, type ScoreRequest, VARIANTS } from '.
 import { planBatch } from '../../core/batching/plan.ts';
 import { type Work, WorkQueue } from '../../core/batching/work-queue.ts';
 import { type ErrorCode, MillraceError } from '../../core/errors.ts';
+import { Speed } from '../../core/latency/speed.ts';
 import type { BatchResult, ItemResult, LoadedModel, ScoreItem } from '../../ports/accelerator.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { InboundRecord } from '../../ports/message-bus.ts';
@@ -18,6 +19,8 @@ export interface WorkerConfig {
   worker: string;
   pool: string;
   simulated: boolean;
+  /** Predicted work per busy time that the device's profile lets expect, before anything was measured. */
+  expectedSpeed: number;
   batchRequestsMax: number;
   batchCandidatesMax: number;
   /** Batches on the accelerator at once; more than 1 overlaps packing with computing. */
@@ -65,12 +68,14 @@ export class Worker {
   #enqueuedPredictedMs = 0;
   #completedPredictedMs = 0;
   #busyMs = 0;
+  readonly #speed: Speed;
   #pumping = false;
 
   constructor(config: WorkerConfig, deps: WorkerDeps) {
     this.#config = config;
     this.#deps = deps;
     this.#schemaWait = new SchemaWait('accelerator-worker', deps);
+    this.#speed = new Speed(config.expectedSpeed);
   }
 
   /** For heartbeats, acknowledgements and metrics. */
@@ -82,6 +87,7 @@ export class Worker {
       enqueuedPredictedMs: this.#enqueuedPredictedMs,
       completedPredictedMs: this.#completedPredictedMs,
       busyMs: this.#busyMs,
+      speed: this.#speed.value(),
       serviceMs: this.#serviceMs,
       batchRequests: this.#config.batchRequestsMax,
     };
@@ -141,7 +147,7 @@ export class Worker {
     this.#queue.push({
       deadlineMs: delivery.receivedAtMs + dispatch.budgetRemainingMs - delivery.inTopicMs,
       optional: dispatch.variant === VARIANTS[1],
-      batchKey: `${model.family}@${model.version} ${dispatch.kernel}`,
+      batchKey: `${model.family}@${model.version} ${dispatch.kernel} ${dispatch.memory}`,
       candidates: dispatch.scoreLimit,
       predictedMs,
       payload: { delivery, request, model, failures: 0 },
@@ -198,7 +204,7 @@ export class Worker {
     this.#running += 1;
     const items = batch.map((work) => itemOf(work.payload));
     const { model, delivery } = first.payload;
-    model.run(items, delivery.value.kernel).then(
+    model.run(items, delivery.value.kernel, delivery.value.memory).then(
       (result) => this.#finish(batch, result, startedMs),
       (error: unknown) => this.#fail(batch, error, startedMs),
     );
@@ -206,7 +212,9 @@ export class Worker {
 
   #finish(batch: readonly Work<WorkerJob>[], result: BatchResult, startedMs: number): void {
     this.#account(result.computeMs);
-    for (const work of batch) this.#completedPredictedMs += work.predictedMs;
+    const predictedMs = batch.reduce((sum, work) => sum + work.predictedMs, 0);
+    this.#completedPredictedMs += predictedMs;
+    this.#speed.observe(predictedMs, result.computeMs);
     batch.forEach((work, index) => {
       const item: ItemResult = result.items[index] ?? {
         status: 'failed',
@@ -273,7 +281,7 @@ export class Worker {
   }
 
   #end(delivery: Delivery<Dispatch>, result: ScoredResult): void {
-    this.#deps.windows.ended(delivery.value, result.outcome);
+    this.#deps.windows.ended(delivery.value, result.outcome, result.late);
     this.#deps.acks.completed(delivery);
     delivery.finish([this.#deps.results.record(result, delivery.value.resultPartition)]);
   }
@@ -305,6 +313,8 @@ export interface WorkerLoad {
   enqueuedPredictedMs: number;
   completedPredictedMs: number;
   busyMs: number;
+  /** Predicted work per busy time. */
+  speed: number;
   serviceMs: number;
   batchRequests: number;
 }

@@ -1,9 +1,11 @@
 import type { ControlCommand } from '../../contracts/records.ts';
 import { MillraceError } from '../../core/errors.ts';
+import type { Cancel } from '../../ports/clock.ts';
 import type { ControlStore } from '../../ports/control-store.ts';
 import { type Delivery, runStage } from '../run-stage.ts';
 import { type Stage, type StageDeps, staleFetch } from '../stage.ts';
-import { Controller, type ControllerConfig, type ControllerDeps } from './controller.ts';
+import { Controller, type ControllerDeps } from './controller.ts';
+import type { ControllerConfig } from './controller-config.ts';
 
 export interface PolicyControllerConfig extends ControllerConfig {
   reconcileMs: number;
@@ -17,11 +19,13 @@ interface Leadership {
 }
 
 const RETRY_MS = 500;
+const RENEWALS_PER_LEASE = 6;
 
 /** control → control-events and the store. One leads: the owner of the control topic's single partition. */
 export async function createPolicyControllerStage(
   config: PolicyControllerConfig,
-  deps: StageDeps & Pick<ControllerDeps, 'digest' | 'checkPolicy'> & { store: ControlStore },
+  deps: StageDeps &
+    Pick<ControllerDeps, 'digest' | 'checkPolicy' | 'observer' | 'signatures'> & { store: ControlStore },
 ): Promise<Stage & { controller: Controller }> {
   const controller = new Controller(config, deps);
   const topic = deps.topics.fixed('control');
@@ -30,7 +34,6 @@ export async function createPolicyControllerStage(
   /** Commands whose turn has not come. */
   const queued = new Set<Delivery<ControlCommand>>();
   let leadership: Leadership | undefined;
-  let isReconciling = false;
   let work: Promise<void> = Promise.resolve();
   /** Commands and leadership are handled one after another, in the order in which they came. */
   const enqueue = (step: () => Promise<void>): void => {
@@ -79,12 +82,23 @@ export async function createPolicyControllerStage(
       delivery.deadLetter(code, error instanceof Error ? error.message : String(error));
     }
   };
-  const reconcile = async (over: AbortSignal): Promise<void> => {
-    try {
-      await controller.reconcile(over);
-    } finally {
-      isReconciling = false;
-    }
+  /** In its turn among the commands, and never twice at once. */
+  const periodically = (periodMs: number, step: (over: AbortSignal) => Promise<void>): Cancel => {
+    let isQueued = false;
+    return deps.clock.every(periodMs, () => {
+      if (leadership?.leads !== true || isQueued) return;
+      isQueued = true;
+      const { signal } = leadership.over;
+      enqueue(async () => {
+        try {
+          if (!signal.aborted) await step(signal);
+        } catch (error) {
+          if (!signal.aborted) throw error;
+        } finally {
+          isQueued = false;
+        }
+      });
+    });
   };
   const running = await runStage<ControlCommand>(deps, {
     name: 'policy-controller',
@@ -117,19 +131,19 @@ export async function createPolicyControllerStage(
       return [controller.unreadable(record, `${code}: ${message}`)];
     },
   });
-  const cancelReconcile = deps.clock.every(config.reconcileMs, () => {
-    if (leadership?.leads !== true || isReconciling) return;
-    isReconciling = true;
-    const { signal } = leadership.over;
-    enqueue(() => reconcile(signal));
-  });
+  const { lookMs, leaseMs } = config.rollout;
+  const periods = [
+    periodically(config.reconcileMs, (over) => controller.reconcile(over)),
+    periodically(lookMs, (over) => controller.look(over)),
+    periodically(leaseMs / RENEWALS_PER_LEASE, (over) => controller.renew(over)),
+  ];
   return {
     name: 'policy-controller',
     controller,
     unready: () => staleFetch(running.sinceLastFetchMs()),
     inFlight: () => running.inFlight(),
     async close() {
-      cancelReconcile();
+      for (const cancel of periods) cancel();
       await running.close();
     },
   };

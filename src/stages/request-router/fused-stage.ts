@@ -4,7 +4,7 @@ import { createExtractor } from '../feature-extractor/extract.ts';
 import type { FeatureExtractorConfig } from '../feature-extractor/stage.ts';
 import { runStage } from '../run-stage.ts';
 import { openDeadLetters, type Stage, type StageDeps, staleFetch } from '../stage.ts';
-import type { ActivePolicy } from './active-policy.ts';
+import type { ActiveCanary, ActivePolicy } from './active-policy.ts';
 import type { Router } from './router.ts';
 import { openRouter, type RequestRouterConfig } from './stage.ts';
 
@@ -15,9 +15,10 @@ import { openRouter, type RequestRouterConfig } from './stage.ts';
 export async function createFusedStage(
   config: { extractor: FeatureExtractorConfig; router: RequestRouterConfig },
   deps: StageDeps & { signals: SignalExtractor },
-  policy: ActivePolicy,
+  stable: ActivePolicy,
+  canary?: ActiveCanary,
 ): Promise<Stage & { router: Router }> {
-  const rig = await openRouter(config.router, deps, policy);
+  const rig = await openRouter(config.router, deps, stable, canary);
   const { router, results } = rig;
   const extract = createExtractor(config.extractor, deps);
   const running = await runStage<ScoreRequest>(deps, {

@@ -1,17 +1,12 @@
-import { makeRouterWindow, type RoutableRequest } from '../../contracts/records.ts';
+import type { RoutableRequest } from '../../contracts/records.ts';
 import type { InboundRecord, Reader } from '../../ports/message-bus.ts';
 import type { ResultWriter } from '../results.ts';
 import { runStage } from '../run-stage.ts';
-import {
-  openDeadLetters,
-  openResults,
-  produceAside,
-  type Stage,
-  type StageDeps,
-  staleFetch,
-} from '../stage.ts';
-import type { ActivePolicy } from './active-policy.ts';
-import { type RouteJob, Router, type RouterConfig } from './router.ts';
+import { openDeadLetters, openResults, type Stage, type StageDeps, staleFetch } from '../stage.ts';
+import type { ActiveCanary, ActivePolicy } from './active-policy.ts';
+import type { RouteJob } from './route-job.ts';
+import { Router, type RouterConfig } from './router.ts';
+import { RouterWindows } from './router-windows.ts';
 
 export interface RequestRouterConfig extends RouterConfig {
   unacknowledgedMax: number;
@@ -31,7 +26,8 @@ export interface RouterRig {
 export async function openRouter(
   config: RequestRouterConfig,
   deps: StageDeps,
-  policy: ActivePolicy,
+  stable: ActivePolicy,
+  canary?: ActiveCanary,
 ): Promise<RouterRig> {
   const results = await openResults(deps);
   const router = new Router(
@@ -43,10 +39,12 @@ export async function openRouter(
       dispatchCodec: deps.codecs.for('Dispatch'),
       results,
     },
-    policy,
+    stable,
+    canary,
   );
   const readers = [await readStatus(deps, router), await readAcks(config, deps, router)];
-  const cancelWindows = deps.clock.every(config.windowMs, publishWindows(config, deps, router));
+  const windows = new RouterWindows(config.router, deps, router);
+  const cancelWindows = deps.clock.every(config.windowMs, () => windows.tick());
   return {
     router,
     results,
@@ -62,9 +60,10 @@ export async function openRouter(
 export async function createRequestRouterStage(
   config: RequestRouterConfig,
   deps: StageDeps,
-  policy: ActivePolicy,
+  stable: ActivePolicy,
+  canary?: ActiveCanary,
 ): Promise<Stage & { router: Router }> {
-  const rig = await openRouter(config, deps, policy);
+  const rig = await openRouter(config, deps, stable, canary);
   const { router } = rig;
   const running = await runStage<RoutableRequest>(deps, {
     name: 'request-router',
@@ -147,64 +146,4 @@ function learn(deps: StageDeps, schemaId: number): void {
   deps.codecs.learn(schemaId).catch((error: unknown) => {
     deps.telemetry.logger.warn({ schemaId, error: String(error) }, 'schema look-up failed');
   });
-}
-
-function publishWindows(config: RequestRouterConfig, deps: StageDeps, router: Router): () => void {
-  const codec = deps.codecs.for('RouterWindow');
-  const waiting = deps.telemetry.gauge({
-    name: 'millrace_router_waiting_requests',
-    help: 'Requests that wait for a credit or a worker.',
-  });
-  const dispatched = deps.telemetry.counter({
-    name: 'millrace_dispatched_total',
-    help: 'Dispatches by pool.',
-    labels: ['pool'],
-  });
-  const stalls = deps.telemetry.counter({
-    name: 'millrace_credit_stalls_total',
-    help: 'Decisions that found no credit or no worker at once.',
-  });
-  const epoch = deps.telemetry.gauge({
-    name: 'millrace_policy_epoch',
-    help: 'Epoch of the policy in force.',
-  });
-  let sequence = 0;
-  let startedMs = deps.clock.monotonicMs();
-  let storing = false;
-  return () => {
-    router.sweep();
-    waiting.set(router.waiting);
-    epoch.set(router.policy.epoch);
-    // While the broker is away the window stays open, so that windows do not pile up.
-    if (storing) return;
-    const nowMs = deps.clock.monotonicMs();
-    const windowMs = nowMs - startedMs;
-    startedMs = nowMs;
-    const taken = router.counts.take();
-    stalls.add(taken.stalls);
-    for (const [pool, count] of Object.entries(taken.pools)) dispatched.add(count, { pool });
-    sequence += 1;
-    const window = makeRouterWindow({
-      router: config.router,
-      sequence,
-      windowStartMs: deps.clock.wallMs() - windowMs,
-      windowMs,
-      policyDigest: router.policy.ref.digest,
-      policyEpoch: router.policy.epoch,
-      exposure: { STABLE: taken.requests },
-      leaves: taken.leaves,
-      pools: taken.pools,
-      errors: taken.errors,
-      creditStalls: taken.stalls,
-    });
-    storing = true;
-    void produceAside(deps, {
-      topic: deps.topics.fixed('routing-metrics'),
-      partition: 0,
-      key: Buffer.from(config.router),
-      value: codec.encode(window),
-    }).then(() => {
-      storing = false;
-    });
-  };
 }

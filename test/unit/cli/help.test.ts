@@ -15,10 +15,25 @@ const commands = leaves(program(processContext()));
 describe('the help', () => {
   it('finds every command', () => {
     expect(commands.map((words) => words.join(' ')).sort()).toEqual([
+      'capture',
       'config show',
+      'control events',
+      'control replay',
+      'control send',
       'dlq list',
       'dlq replay',
+      'policy diff',
       'policy explain',
+      'policy history',
+      'policy keygen',
+      'policy publish',
+      'policy rollout abort',
+      'policy rollout hold',
+      'policy rollout promote',
+      'policy rollout rollback',
+      'policy rollout start',
+      'policy rollout status',
+      'policy sign',
       'policy validate',
       'replay',
       'results',
@@ -50,6 +65,25 @@ describe('the help', () => {
     expect(out).toContain('millrace score examples/requests/ranker.json');
   });
 
+  it.each([
+    [['frobnicate', '--help'], /unknown command 'frobnicate'\nCommands of millrace: start, score, /],
+    [['--help', 'frobnicate'], /unknown command 'frobnicate'/],
+    [['scor', '-h'], /Did you mean "score"\?/],
+    [['policy', 'frobnicate', '--help'], /Commands of millrace policy: validate, explain, /],
+    [['policy', 'rollout', 'promot', '--help'], /Did you mean "promote"\?/],
+    [['help', 'frobnicate'], /Usage: millrace/],
+  ])('%j is refused with what there is', async (args, message) => {
+    const { out, err, exitCode } = await millrace(args);
+    expect(exitCode).toBe(2);
+    expect(out).toBe('');
+    expect(err).toMatch(message);
+  });
+
+  it('of a command is shown whatever its arguments are called', async () => {
+    expect(await millrace(['score', 'frobnicate', '--help'])).toMatchObject({ exitCode: 0 });
+    expect(await millrace(['policy', 'rollout', 'hold', 'x', '--help'])).toMatchObject({ exitCode: 0 });
+  });
+
   it('tells the version', async () => {
     expect(await millrace(['--version'])).toMatchObject({
       out: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
@@ -67,6 +101,8 @@ describe('flags', () => {
     [['start', '--seed', '1.5'], '--seed', 'a whole number from 0'],
     [['start', '--seed', '-1'], '--seed', 'a whole number from 0'],
     [['start', '--duration', '15'], '--duration', 'such as 15s'],
+    [['start', '--duration', '0s'], '--duration', 'a number above 0 with ms, s, m or h, such as 15s'],
+    [['results', '--timeout', '0ms'], '--timeout', 'a number above 0'],
     [['start', '--deadline', 'soon'], '--deadline', 'such as 15s'],
     [['replay', '--requests', '0'], '--requests', 'a whole number from 1'],
     [['replay', '--requests', '1e400'], '--requests', 'a whole number from 1'],

@@ -34,7 +34,7 @@ describe('millrace policy validate', () => {
     expect(out).toMatch(
       /error: tree\[0\]\.to\.kernel, line \d+, column \d+: .*"sparce".*dense, sparse.*Did you mean "sparse"/,
     );
-    expect(out).toContain('not valid: 1 error,');
+    expect(out).toContain('not valid on the fleet embedded: 1 error,');
   });
 
   it('says it for a document that does not parse', async () => {
@@ -42,6 +42,49 @@ describe('millrace policy validate', () => {
     const { out, exitCode } = await millrace(['policy', 'validate', file]);
     expect(exitCode).toBe(2);
     expect(out).toMatch(/error: tree\[0\]\.when, line \d+/);
+  });
+
+  it('says what is wrong with the targets of one that does not parse, in the order of the document', async () => {
+    const file = changed('when: nonZeroShare < 0.05', 'when: nonZeroShare <');
+    const text = readFileSync(file, 'utf8').replace(
+      'kernel: attention, memory: hbm',
+      'kernel: atention, memory: hbm',
+    );
+    writeFileSync(file, text);
+    const { out: both, exitCode } = await millrace(['policy', 'validate', file]);
+    expect(exitCode).toBe(2);
+    expect(both).toMatch(
+      /^error: tree\[0\]\.when, .*\nerror: tree\[2\]\.to\.kernel, .*"atention".*Did you mean "attention"/,
+    );
+    expect(both).toContain('not valid on the fleet embedded: 2 errors, 1 warning');
+  });
+
+  it('names a fleet that the environment or a flag chose', async () => {
+    const fleet = 'examples/fleets/one-pool.yaml';
+    const left = await millrace(['policy', 'validate', STARTER], { environment: { MILLRACE_FLEET: fleet } });
+    expect(left.out).toContain(`not valid on the fleet one-pool (${fleet}, from MILLRACE_FLEET): `);
+    const flagged = await millrace(['policy', 'validate', STARTER, '--fleet', fleet, '--json']);
+    expect(JSON.parse(flagged.out)).toMatchObject({ fleet: 'one-pool', fleetFrom: '--fleet' });
+    const explained = await millrace(
+      ['policy', 'explain', 'examples/policies/one-pool.yaml', '--signals', '{}'],
+      { environment: { MILLRACE_FLEET: fleet } },
+    );
+    expect(explained.out).toContain(`of the fleet one-pool (${fleet}, from MILLRACE_FLEET)`);
+  });
+
+  it('tells which variable names a fleet that cannot be read', async () => {
+    const environment = { MILLRACE_FLEET: '/no/such-fleet.yaml' };
+    for (const args of [
+      ['validate', STARTER],
+      ['explain', STARTER, '--signals', '{}'],
+      ['diff', STARTER, STARTER],
+    ]) {
+      const { err, exitCode } = await millrace(['policy', ...args], { environment });
+      expect(exitCode).toBe(2);
+      expect(err).toMatch(
+        /the fleet \/no\/such-fleet\.yaml, from MILLRACE_FLEET: .*none of this name.*Correct MILLRACE_FLEET, or name a fleet with --fleet/,
+      );
+    }
   });
 
   it('lets warnings pass', async () => {

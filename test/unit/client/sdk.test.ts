@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { silentTelemetry } from '../../../src/adapters/memory/telemetry.ts';
-import { connect, embedded, fp32, int64, kafka, readFp32, readIds } from '../../../src/wiring/sdk.ts';
+import { generateEd25519 } from '../../../src/adapters/system/ed25519.ts';
+import { connect, embedded, fp32, int64, kafka, readFp32, readIds, signer } from '../../../src/wiring/sdk.ts';
 
 const ONE_POOL = {
   fleet: 'examples/fleets/one-pool.yaml',
@@ -45,6 +47,26 @@ describe('embedded()', () => {
     const late = await connect({ transport });
     expect((await late.score(REQUEST)).identity.offset).toBe(0);
     await late.close();
+  });
+
+  it('takes commands, signed ones too, and tells what came of them', async () => {
+    const client = await connect({ transport: embedded(ONE_POOL) });
+    const key = signer({ keyId: 'ana', privateKeyPem: generateEd25519().privateKeyPem });
+    const policy = readFileSync('examples/policies/one-pool.yaml', 'utf8').replace(
+      /^version: .*$/m,
+      'version: 7',
+    );
+    const events = client.control.events({ scope: 'policy/*' });
+    await events.ready;
+    const command = { scope: 'policy/one-pool', type: 'PUBLISH_POLICY', body: policy } as const;
+    const commandId = await client.control.publish(command, { signer: key });
+    expect((await events.next()).value).toMatchObject({
+      commandId,
+      accepted: true,
+      type: 'policy-published',
+    });
+    await client.close();
+    expect(await events.next()).toEqual({ done: true, value: undefined });
   });
 
   it('refuses a policy that it cannot read, and can be tried again', async () => {

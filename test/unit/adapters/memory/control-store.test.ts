@@ -10,6 +10,7 @@ const pointer = (epoch: number): PolicyPointer => ({
   epoch,
   term: 1,
   stable: { digest: 'sha256:00', name: 'policy', version: epoch },
+  canary: undefined,
 });
 
 class StoreWorld {
@@ -43,17 +44,17 @@ describe('memoryControlServer', () => {
     const { clock, server, store } = new StoreWorld();
     const other = server.connect();
     const acquiring = Promise.all([
-      store.acquireLease('l', 'a', 1_000),
+      store.acquireLease(['l'], 'a', 1_000),
       store.report('prod', 'router', 'ACK', 1_000),
       store.report('prod', 'lasting', 'ACK', 5_000),
     ]);
     await clock.advanceBy(999);
     await acquiring;
-    const refused = other.acquireLease('l', 'b', 1_000);
+    const refused = other.acquireLease(['l'], 'b', 1_000);
     await clock.advanceBy(0);
     expect(await refused).toBeUndefined();
     await clock.advanceBy(1);
-    const granted = other.acquireLease('l', 'b', 1_000);
+    const granted = other.acquireLease(['l'], 'b', 1_000);
     const reports = store.readReports('prod');
     await clock.advanceBy(0);
     expect(await granted).toMatchObject({ holder: 'b' });

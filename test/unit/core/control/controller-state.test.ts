@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { ControllerCommand } from '../../../../src/core/control/controller-command.ts';
+import type { ControllerEvent } from '../../../../src/core/control/controller-event.ts';
 import {
-  type ControllerCommand,
-  type ControllerEvent,
   type ControllerState,
   decide,
   evolve,
@@ -18,6 +18,8 @@ const publish = (version: number, commandId = `p${version}`, digest?: string): C
   scope,
   actor: 'ana',
   policy: policy(version, digest),
+  mode: 'immediate',
+  start: undefined,
 });
 const rollBack = (toVersion?: number, commandId = `r${toVersion}`): ControllerCommand => ({
   kind: 'roll-back',
@@ -25,6 +27,7 @@ const rollBack = (toVersion?: number, commandId = `r${toVersion}`): ControllerCo
   scope,
   actor: 'ana',
   toVersion,
+  atMs: 0,
 });
 
 function given(...commands: ControllerCommand[]): ControllerState {
@@ -40,7 +43,16 @@ function when(state: ControllerState, command: ControllerCommand): readonly Cont
 describe('given, when, then', () => {
   it('the first version goes live at epoch 1', () => {
     expect(when(given(), publish(1))).toEqual([
-      { type: 'policy-published', commandId: 'p1', scope, actor: 'ana', policy: policy(1), epoch: 1 },
+      {
+        type: 'policy-published',
+        commandId: 'p1',
+        scope,
+        actor: 'ana',
+        policy: policy(1),
+        live: true,
+        start: undefined,
+        epoch: 1,
+      },
     ]);
   });
 

@@ -26,9 +26,12 @@ afterAll(() => rm(root, { recursive: true, force: true }));
 
 const steady: ServiceProfile = { ...serviceProfile('gpu-a100'), jitterSigma: 0 };
 
-async function start(profile: ServiceProfile, seed = 1) {
+async function start(profile: ServiceProfile, seed = 1, slowdown?: (memory: string) => number) {
   const clock = virtualClock();
-  const accelerator = createSimulatedAccelerator({ repository, clock, random: seededRandom(seed) }, profile);
+  const accelerator = createSimulatedAccelerator(
+    { repository, clock, random: seededRandom(seed), ...(slowdown === undefined ? {} : { slowdown }) },
+    profile,
+  );
   const model = (await accelerator.load('toy', '1')) as SimulatedModel;
   /** Runs batches at the same time; when each ended. */
   const runAll = async (
@@ -62,6 +65,17 @@ describe('a simulated device', () => {
     const { batches, ends } = await runAll([[items, 'dense']]);
     expect(batches[0]?.computeMs).toBeCloseTo(denseMs);
     expect(ends[0]).toBeCloseTo(denseMs);
+  });
+
+  test('can be slower than its profile in one memory domain, and is not expected to be', async () => {
+    const { runAll, model } = await start(steady, 1, (memory) => (memory === 'hbm' ? 3 : 1));
+    const { batches } = await runAll([
+      [items, 'dense', 'hbm'],
+      [items, 'dense', 'l2'],
+    ]);
+    expect(batches[0]?.computeMs).toBeCloseTo(3 * denseMs);
+    expect(batches[1]?.computeMs).toBeCloseTo(0.82 * denseMs);
+    expect(model.predictMs(2, 30)).toBeCloseTo(denseMs);
   });
 
   test('is faster in a faster memory', async () => {

@@ -11,6 +11,7 @@ const LOAD = {
   enqueuedPredictedMs: 50,
   completedPredictedMs: 40,
   busyMs: 60,
+  speed: 1,
   serviceMs: 4,
   batchRequests: 16,
 };

@@ -48,6 +48,8 @@ async function start(overrides: Partial<AcceleratorWorkerConfig> = {}) {
         ackCoalesceMs: 2,
         unacknowledgedMax: 100,
         deadLetterPayload: 'full',
+        build: 'test',
+        expectedSpeed: 1,
         batchRequestsMax: 4,
         batchCandidatesMax: 100,
         batchesInFlightMax: 1,

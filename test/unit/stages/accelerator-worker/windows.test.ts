@@ -84,7 +84,7 @@ describe('a window', () => {
     expect(windows.take()[0]?.heads[0]?.histogram.indexOf(1)).toBe(bin);
   });
 
-  it('is one per kernel, memory, model version, variant and arm', () => {
+  it('is one per kernel, memory, model version, variant, arm, and analysed or not', () => {
     const { windows, score } = start();
     const policy = { ...dispatch().policy, arm: 'CANARY' as const };
     const changes: Partial<Dispatch>[] = [
@@ -95,12 +95,20 @@ describe('a window', () => {
       { modelVersion: '2' },
       { variant: 'ENHANCED' },
       { policy },
+      { policy: { ...policy, analysed: false } },
     ];
     for (const change of [...changes, ...changes]) score({}, change);
     const taken = windows.take();
     expect(taken).toHaveLength(changes.length);
     for (const window of taken) expect(window.outcomes).toEqual({ SCORED: 2 });
-    expect(taken.at(-1)).toMatchObject({ worker: 'w1', pool: 'cpu', kernel: 'dense', arm: 'CANARY' });
+    expect(taken.at(-1)).toMatchObject({
+      worker: 'w1',
+      pool: 'cpu',
+      kernel: 'dense',
+      arm: 'CANARY',
+      analysed: false,
+    });
+    expect(taken.filter(({ analysed }) => analysed)).toHaveLength(changes.length - 1);
   });
 
   it('has a sequence that rises, its start and its length on clocks of their own', async () => {

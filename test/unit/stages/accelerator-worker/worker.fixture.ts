@@ -61,6 +61,7 @@ export function startWorker(options: WorkerOptions = {}) {
       worker: 'w1',
       pool: 'cpu',
       simulated: false,
+      expectedSpeed: 1,
       batchRequestsMax: 4,
       batchCandidatesMax: 100,
       batchesInFlightMax: 1,

@@ -306,12 +306,14 @@ describe('the load', () => {
       enqueuedPredictedMs: 7,
       completedPredictedMs: 0,
       busyMs: 0,
+      speed: 1,
       serviceMs: 0,
       batchRequests: 1,
     });
     model.batches[0]?.end({ computeMs: 10 });
     await turn();
     expect(worker.load()).toMatchObject({ completedPredictedMs: 3, busyMs: 10, serviceMs: 10 });
+    expect(worker.load().speed).toBeCloseTo(503 / 510);
     model.batches[1]?.end({ computeMs: 20 });
     await turn();
     expect(worker.load()).toMatchObject({ completedPredictedMs: 7, busyMs: 30, serviceMs: 11 });

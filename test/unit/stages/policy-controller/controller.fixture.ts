@@ -10,12 +10,15 @@ import {
 } from '../../../../src/contracts/records.ts';
 import { topicSpecs } from '../../../../src/contracts/topic-specs.ts';
 import { createTopicDelay } from '../../../../src/core/latency/topic-delay.ts';
+import { DEFAULT_ROLLOUT } from '../../../../src/core/policy/document.ts';
 import { seededRandom } from '../../../../src/core/random/seeded-random.ts';
 import type { PolicyPointer } from '../../../../src/ports/control-store.ts';
-import type {
-  ControllerConfig,
-  ControllerDeps,
-} from '../../../../src/stages/policy-controller/controller.ts';
+import type { ControllerDeps } from '../../../../src/stages/policy-controller/controller.ts';
+import {
+  type ControllerConfig,
+  DEFAULT_ROLLOUT_CONFIG,
+} from '../../../../src/stages/policy-controller/controller-config.ts';
+import type { CheckedPolicy } from '../../../../src/stages/policy-controller/read-command.ts';
 import { createPolicyControllerStage } from '../../../../src/stages/policy-controller/stage.ts';
 import { MemoryWorld } from '../../adapters/memory/bus.fixture.ts';
 import { codecs, topics } from '../records.fixture.ts';
@@ -25,11 +28,20 @@ export const SCOPE = 'policy/feed';
 export const digestOf = (bytes: Uint8Array): string =>
   `digest of ${Buffer.from(bytes).toString().slice(0, 40)}`;
 
+const LEAF: CheckedPolicy['tree'][number] = {
+  kind: 'leaf',
+  id: 'rest',
+  when: undefined,
+  path: 'tree[0]',
+  to: { accelerator: 'cpu', kernel: 'dense', memory: undefined, variant: undefined },
+  fallback: [],
+};
+
 /** A policy here is `name version`; `refuse` makes the check refuse what it could accept otherwise. */
-export function checkPolicy(bytes: Uint8Array): { name: string; version: number } {
+export function checkPolicy(bytes: Uint8Array): CheckedPolicy {
   const [name = '', version = ''] = Buffer.from(bytes).toString().split(' ');
   if (!/^\d+$/.test(version)) throw new Error(`${name} has no version`);
-  return { name, version: Number(version) };
+  return { name, version: Number(version), expect: undefined, rollout: DEFAULT_ROLLOUT, tree: [LEAF] };
 }
 
 export function publish(version: number, fields: Partial<ControlCommand> = {}): ControlCommand {
@@ -51,6 +63,10 @@ export function rollBack(fields: Partial<ControlCommand> = {}): ControlCommand {
     actor: 'ana',
     ...fields,
   });
+}
+
+export function command(type: ControlCommand['type'], body = '', commandId: string = type): ControlCommand {
+  return makeControlCommand({ commandId, scope: SCOPE, type, body: Buffer.from(body), actor: 'ana' });
 }
 
 /** Topics, a store, and what an operator and an auditor see of them; no controller yet. */
@@ -97,7 +113,11 @@ export async function openControlRoom(): Promise<ControlRoom> {
     server,
     outside,
     events,
-    config: { controller: 'controller-1', acceptUnsigned: true },
+    config: {
+      controller: 'controller-1',
+      acceptUnsigned: true,
+      rollout: { ...DEFAULT_ROLLOUT_CONFIG, mode: 'immediate' },
+    },
     deps: (bus, overrides = {}) => ({
       bus,
       store: server.connect(),

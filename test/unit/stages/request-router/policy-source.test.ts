@@ -1,67 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { memoryControlServer } from '../../../../src/adapters/memory/control-store.ts';
-import { silentTelemetry } from '../../../../src/adapters/memory/telemetry.ts';
-import { seededRandom } from '../../../../src/core/random/seeded-random.ts';
-import type { ControlStore } from '../../../../src/ports/control-store.ts';
-import { virtualClock } from '../../../../src/simulation/virtual-clock.ts';
-import type { ActivePolicy } from '../../../../src/stages/request-router/active-policy.ts';
-import { PolicySource } from '../../../../src/stages/request-router/policy-source.ts';
-import { policy } from './router.fixture.ts';
+import type { SilentTelemetry } from '../../../../src/adapters/memory/telemetry.ts';
+import { MillraceError } from '../../../../src/core/errors.ts';
+import { changed, epochs, FOLLOWED_MS, SlowStore, start } from './policy-source.fixture.ts';
 
-const SCOPE = 'policy/test';
-/** A hint or a poll has been followed by then. */
-const FOLLOWED_MS = 1_500;
-
-function start(wrap: (store: ControlStore) => ControlStore = (store) => store) {
-  const clock = virtualClock();
-  const server = memoryControlServer({ clock });
-  const writer = server.connect();
-  const telemetry = silentTelemetry();
-  const applied: ActivePolicy[] = [];
-  const source = new PolicySource({
-    store: wrap(server.connect()),
-    clock,
-    random: seededRandom(1).stream('poll'),
-    telemetry,
-    scope: SCOPE,
-    member: 'router-1',
-    digest: (bytes) => `digest of ${Buffer.from(bytes).toString()}`,
-    compile: (bytes) => {
-      const text = Buffer.from(bytes).toString();
-      if (text.startsWith('bad')) throw new Error(`${text} has no leaf`);
-      return policy().compiled;
-    },
-    apply: (active) => applied.push(active),
-  });
-  const settle = async <T>(promise: Promise<T>): Promise<T> => {
-    await clock.advanceBy(0);
-    return promise;
-  };
-  /** Points to a text, which is stored as well unless told otherwise. */
-  const publish = async (
-    epoch: number,
-    text: string,
-    options: { withoutText?: boolean } = {},
-  ): Promise<void> => {
-    const digest = `digest of ${text}`;
-    if (options.withoutText !== true) await settle(writer.putDocument(digest, Buffer.from(text)));
-    await settle(
-      writer.writePointer(SCOPE, { epoch, term: 1, stable: { digest, name: 'test', version: epoch } }),
-    );
-  };
-  const report = async (): Promise<unknown> => {
-    const reports = await settle(writer.readReports(SCOPE));
-    return JSON.parse(reports.get('router-1') ?? 'null');
-  };
-  const started = async (): Promise<void> => {
-    const starting = source.start();
-    await clock.advanceBy(10);
-    await starting;
-  };
-  return { clock, server, writer, telemetry, applied, source, settle, publish, report, started };
-}
-
-const epochs = (applied: readonly ActivePolicy[]): number[] => applied.map(({ epoch }) => epoch);
+const alarms = (telemetry: SilentTelemetry): unknown[] =>
+  telemetry.logs.filter(({ level }) => level === 'error').map(({ fields }) => fields['reason']);
 
 describe('a pointer', () => {
   it('that is there at the start is applied before the start is over', async () => {
@@ -101,8 +44,8 @@ describe('a pointer', () => {
     expect(epochs(applied)).toEqual([1]);
   });
 
-  it('that comes back older changes nothing, and a higher one is followed again', async () => {
-    const { clock, server, applied, publish, started } = start();
+  it('that comes back older is refused with an alarm, and a higher one is followed again', async () => {
+    const { clock, server, telemetry, applied, publish, started, report } = start();
     await publish(1, 'a');
     const restore = server.backup();
     await publish(2, 'b');
@@ -110,9 +53,63 @@ describe('a pointer', () => {
     restore();
     await clock.advanceBy(5_000);
     expect(epochs(applied)).toEqual([2]);
+    const reason = 'epoch 1 is older than epoch 2, which is in force';
+    expect(await report()).toEqual({ epoch: 1, status: 'refused', what: 'pointer', reason });
+    expect(alarms(telemetry)).toEqual([reason]);
     await publish(3, 'c');
     await clock.advanceBy(FOLLOWED_MS);
     expect(epochs(applied)).toEqual([2, 3]);
+  });
+});
+
+describe('a pointer that contradicts', () => {
+  it('what is in force at its epoch is refused', async () => {
+    const { clock, server, writer, applied, telemetry, settle, publish, started } = start();
+    await publish(3, 'a');
+    await started();
+    server.empty();
+    await publish(3, 'another');
+    await clock.advanceBy(FOLLOWED_MS);
+    expect(applied.at(-1)?.ref.digest).toBe('digest of a');
+    expect(alarms(telemetry)).toEqual(['epoch 3 is in force with another policy, digest of a']);
+    await settle(writer.close());
+  });
+
+  it('the form of a pointer is refused, and what ran stays', async () => {
+    let isBroken = false;
+    const { clock, telemetry, applied, publish, started, report } = start({
+      wrap: (store) =>
+        changed(store, {
+          readPointer: async (scope) => {
+            if (isBroken) throw new MillraceError('MALFORMED', 'The pointer cannot be read', { value: null });
+            return store.readPointer(scope);
+          },
+        }),
+    });
+    await publish(1, 'a');
+    await started();
+    isBroken = true;
+    await clock.advanceBy(5_000);
+    expect(epochs(applied)).toEqual([1]);
+    expect(await report()).toMatchObject({ status: 'refused', what: 'pointer' });
+    expect(alarms(telemetry)).toEqual(['The pointer cannot be read (got null)']);
+    isBroken = false;
+    await publish(2, 'b');
+    await clock.advanceBy(FOLLOWED_MS);
+    expect(epochs(applied)).toEqual([1, 2]);
+  });
+});
+
+describe('a report', () => {
+  it('is there as long as the router is, and gone ten seconds after it', async () => {
+    const { clock, source, publish, started, report } = start();
+    await publish(1, 'a');
+    await started();
+    await clock.advanceBy(60_000);
+    expect(await report()).toEqual({ epoch: 1, status: 'applied' });
+    await source.close();
+    await clock.advanceBy(10_000);
+    expect(await report()).toBeNull();
   });
 });
 
@@ -129,7 +126,7 @@ describe('a policy that cannot be used', () => {
       await publish(2, text, options);
       await clock.advanceBy(5_000);
       expect(epochs(applied)).toEqual([1]);
-      expect(await report()).toEqual({ epoch: 2, status: 'refused', reason });
+      expect(await report()).toEqual({ epoch: 2, status: 'refused', what: 'stable', reason });
       const refusals = telemetry.logs.filter(({ level }) => level === 'error');
       expect(refusals.map(({ fields }) => [fields['epoch'], fields['reason']])).toEqual([[2, reason]]);
     },
@@ -196,46 +193,10 @@ describe('a store that is away', () => {
   });
 });
 
-/** A store whose answers come when the test lets them. */
-class SlowStore {
-  reading = 0;
-  mostAtOnce = 0;
-  reads = 0;
-  readonly held: (() => void)[] = [];
-  isHolding = false;
-
-  wrap(store: ControlStore): ControlStore {
-    return {
-      readPointer: async (scope: string) => {
-        this.reads += 1;
-        this.reading += 1;
-        this.mostAtOnce = Math.max(this.mostAtOnce, this.reading);
-        try {
-          return await store.readPointer(scope);
-        } finally {
-          this.reading -= 1;
-        }
-      },
-      readDocument: async (digest: string) => {
-        const document = await store.readDocument(digest);
-        if (this.isHolding) await new Promise<void>((resolve) => this.held.push(resolve));
-        return document;
-      },
-      writePointer: (scope, pointer) => store.writePointer(scope, pointer),
-      putDocument: (digest, bytes) => store.putDocument(digest, bytes),
-      watch: (scope, onHint) => store.watch(scope, onHint),
-      acquireLease: (name, holder, ttlMs) => store.acquireLease(name, holder, ttlMs),
-      report: (scope, member, text, ttlMs) => store.report(scope, member, text, ttlMs),
-      readReports: (scope) => store.readReports(scope),
-      close: () => store.close(),
-    };
-  }
-}
-
 describe('readings', () => {
   it('are one at a time, and a storm of hints costs two', async () => {
     const slow = new SlowStore();
-    const { clock, applied, publish, started } = start((store) => slow.wrap(store));
+    const { clock, applied, publish, started } = start({ wrap: (store) => slow.wrap(store) });
     await started();
     slow.reads = 0;
     slow.isHolding = true;
@@ -250,7 +211,7 @@ describe('readings', () => {
 
   it('of a start that takes long do not cross the polls: an older policy never follows a newer one', async () => {
     const slow = new SlowStore();
-    const { clock, applied, publish, source } = start((store) => slow.wrap(store));
+    const { clock, applied, publish, source } = start({ wrap: (store) => slow.wrap(store) });
     await publish(1, 'a');
     slow.isHolding = true;
     const starting = source.start();
@@ -278,7 +239,7 @@ describe('after the close', () => {
 
   it('nothing is applied that was under way', async () => {
     const slow = new SlowStore();
-    const { clock, applied, publish, source, started, settle } = start((store) => slow.wrap(store));
+    const { clock, applied, publish, source, started, settle } = start({ wrap: (store) => slow.wrap(store) });
     await started();
     slow.isHolding = true;
     await publish(1, 'a');

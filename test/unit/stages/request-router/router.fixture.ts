@@ -8,8 +8,9 @@ import { parseFleet } from '../../../../src/core/policy/parse-fleet.ts';
 import { seededRandom } from '../../../../src/core/random/seeded-random.ts';
 import type { OutboundRecord } from '../../../../src/ports/message-bus.ts';
 import { virtualClock } from '../../../../src/simulation/virtual-clock.ts';
-import type { ActivePolicy } from '../../../../src/stages/request-router/active-policy.ts';
-import { type RouteJob, Router, type RouterConfig } from '../../../../src/stages/request-router/router.ts';
+import type { ActiveCanary, ActivePolicy } from '../../../../src/stages/request-router/active-policy.ts';
+import type { RouteJob } from '../../../../src/stages/request-router/route-job.ts';
+import { Router, type RouterConfig } from '../../../../src/stages/request-router/router.ts';
 import { createResultWriter } from '../../../../src/stages/results.ts';
 import { codecs, inbound, resultOf, routable, topics } from '../records.fixture.ts';
 
@@ -29,7 +30,8 @@ export const TREE = `
   - {id: wide, when: candidateCount > 100, to: {accelerator: gpu-a100, kernel: dense, memory: hbm}, fallback: [cpu]}
   - {id: rest, to: {accelerator: cpu, kernel: dense, memory: host}}`;
 
-export function policy(tree = TREE, version = 1): ActivePolicy {
+/** @param more fields of the document, as YAML */
+export function policy(tree = TREE, version = 1, more = ''): ActivePolicy {
   const text = `
 apiVersion: millrace/v1
 kind: RoutingPolicy
@@ -37,6 +39,7 @@ name: test
 version: ${version}
 signals: {candidateCount: int}
 tree:${tree}
+${more}
 `;
   const compiled = compilePolicy(parsePolicy(Buffer.from(text)), { fleet: FLEET });
   return {
@@ -44,6 +47,21 @@ tree:${tree}
     epoch: version,
     compiled,
     source: 'store',
+  };
+}
+
+/** Everything goes to the GPU. */
+export const CANDIDATE_TREE = `
+  - {id: all, to: {accelerator: gpu-a100, kernel: dense, memory: hbm}, fallback: [cpu]}`;
+
+export function canary(fields: Partial<ActiveCanary> = {}): ActiveCanary {
+  return {
+    policy: policy(CANDIDATE_TREE, 2),
+    mode: 'canary',
+    percent: 50,
+    salt: 'salt',
+    unit: 'bucketKey',
+    ...fields,
   };
 }
 
@@ -88,6 +106,7 @@ export function startRouter(
   options: {
     config?: Partial<RouterConfig>;
     policy?: ActivePolicy;
+    canary?: ActiveCanary;
     dispatchCodec?: RecordCodec<Dispatch>;
   } = {},
 ) {
@@ -110,6 +129,7 @@ export function startRouter(
       results: createResultWriter(codecs.for('ScoredResult'), topics.fixed('scored-results'), 4),
     },
     options.policy ?? policy(),
+    options.canary,
   );
   const routed: RoutedJob[] = [];
   /** Its deadline is 100 ms from now unless told otherwise. */

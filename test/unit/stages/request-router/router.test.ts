@@ -3,7 +3,9 @@ import type { RecordCodec } from '../../../../src/contracts/codec.ts';
 import type { Dispatch } from '../../../../src/contracts/records.ts';
 import { MillraceError } from '../../../../src/core/errors.ts';
 import { codecs, inbound, topics } from '../records.fixture.ts';
-import { ack, dispatchOf, policy, resultFor, startRouter, status } from './router.fixture.ts';
+import { ack, canary, dispatchOf, policy, resultFor, startRouter, status } from './router.fixture.ts';
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0);
 
 describe('a dispatch', () => {
   it('goes to the slot, with everything that the worker and the books need', () => {
@@ -27,7 +29,15 @@ describe('a dispatch', () => {
       modelVersion: '1',
       variant: 'BASELINE',
       scoreLimit: 2,
-      policy: { digest: 'sha256:1', name: 'test', version: 1, epoch: 1, leaf: 'rest', arm: 'STABLE' },
+      policy: {
+        digest: 'sha256:1',
+        name: 'test',
+        version: 1,
+        epoch: 1,
+        leaf: 'rest',
+        arm: 'STABLE',
+        analysed: true,
+      },
       fallback: null,
       budgetMs: 100,
       budgetRemainingMs: 60,
@@ -71,10 +81,11 @@ describe('a dispatch', () => {
       leaves: { rest: 2 },
       pools: { cpu: 2 },
       errors: {},
-      requests: 2,
+      exposure: { STABLE: 2 },
+      arms: [{ arm: 'STABLE', analysed: true, requests: 2, outcomes: {}, errors: {} }],
       stalls: 1,
     });
-    expect(router.counts.take()).toMatchObject({ leaves: {}, requests: 0, stalls: 0 });
+    expect(router.counts.take()).toMatchObject({ leaves: {}, exposure: {}, arms: [], stalls: 0 });
   });
 
   it('is of the variant that its own family has under that version', () => {
@@ -283,6 +294,133 @@ describe('a policy that is swapped', () => {
   });
 });
 
+describe('two policies', () => {
+  const GPU = status({ pool: 'gpu', accelerator: 'gpu-a100', worker: 'g1', memories: ['hbm'] });
+  const always = { percent: 100, unit: 'requestId' } as const;
+
+  it('send each arm where its own policy says, and count it there', () => {
+    const { router, route } = startRouter({ canary: canary(), config: { creditsMax: 1_000 } });
+    router.onStatus(status({ batchRequests: 1_000 }));
+    router.onStatus({ ...GPU, batchRequests: 1_000 });
+    const dispatched = Array.from({ length: 400 }, (_, n) => dispatchOf(route({ bucketKey: `user-${n}` })));
+    for (const { pool, policy: decision } of dispatched) {
+      const isCanary = decision.arm === 'CANARY';
+      expect([pool, decision.leaf, decision.version]).toEqual(
+        isCanary ? ['gpu', 'all', 2] : ['cpu', 'rest', 1],
+      );
+    }
+    const canaries = dispatched.filter(({ policy: { arm } }) => arm === 'CANARY').length;
+    expect(canaries).toBeGreaterThan(100);
+    const counted = router.counts.take();
+    expect(counted.exposure).toEqual({ STABLE: 400 - canaries, CANARY: canaries });
+    expect(counted.pools).toEqual({ cpu: 400 - canaries, gpu: canaries });
+    const analysed = dispatched.filter((dispatch) => dispatch.policy.analysed).length;
+    expect(sum(counted.arms.filter((arm) => arm.analysed).map(({ requests }) => requests))).toBe(analysed);
+    expect(sum(counted.arms.map(({ requests }) => requests))).toBe(400);
+  });
+
+  it('wait apart: what holds up one arm does not hold up the other', () => {
+    const nobodys = policy('\n  - {id: all, to: {accelerator: gpu-a100, kernel: dense, memory: hbm}}', 2);
+    const { router, route } = startRouter({
+      // Both have one leaf, for the same model: only the arm tells them apart.
+      policy: policy('\n  - {id: all, to: {accelerator: cpu, kernel: dense, memory: host}}'),
+      canary: canary({ policy: nobodys, unit: 'requestId' }),
+      config: { creditsMax: 1_000 },
+    });
+    const jobs = Array.from({ length: 40 }, () => route({}, { deadlineMs: 1_000 }));
+    router.onStatus(status({ batchRequests: 100 }));
+    router.onStatus(status({ sequence: 2, batchRequests: 100 }));
+    const waiting = jobs.filter(({ ends }) => ends === 0);
+    expect(waiting.length).toBe(router.waiting);
+    expect(waiting.length).toBeGreaterThan(5);
+    expect(waiting.length).toBeLessThan(35);
+  });
+
+  it('leave a waiting request to the policy of its arm', () => {
+    const { router, route } = startRouter({ canary: canary(always) });
+    const job = route();
+    router.onStatus(status());
+    expect(dispatchOf(job).policy).toMatchObject({ arm: 'CANARY', leaf: 'all', version: 2 });
+  });
+
+  it.each([
+    { what: 'the canary is over', next: undefined, arm: 'STABLE', leaf: 'rest' },
+    {
+      what: 'the canary widens',
+      next: canary({ ...always, policy: policy(undefined, 3) }),
+      arm: 'CANARY',
+      leaf: 'rest',
+    },
+    {
+      what: 'the canary only shadows',
+      next: canary({ ...always, mode: 'shadow' }),
+      arm: 'STABLE',
+      leaf: 'rest',
+    },
+  ] as const)('decide a waiting request anew when $what', ({ next, arm, leaf }) => {
+    const { router, route } = startRouter({ canary: canary(always) });
+    const job = route();
+    expect(job.ends).toBe(0);
+    router.setPolicy(policy(undefined, 4), next);
+    router.onStatus(status());
+    expect(dispatchOf(job).policy).toMatchObject({ arm, leaf });
+    expect(router.counts.take().exposure).toEqual({ [arm]: 1 });
+  });
+
+  it('count what ends in the router in the arm that decided it', async () => {
+    const { clock, router, route } = startRouter({ canary: canary(always) });
+    route({ bucketKey: 'user-1' });
+    await clock.advanceBy(200);
+    expect(router.counts.take()).toMatchObject({
+      exposure: { CANARY: 1 },
+      arms: [{ arm: 'CANARY', requests: 1, outcomes: { EXPIRED: 1 }, errors: { BUDGET_EXHAUSTED: 1 } }],
+    });
+  });
+
+  it('explain a decision by the policy that made it', () => {
+    const { router, route } = startRouter({ canary: canary(always) });
+    router.onStatus(status());
+    expect(JSON.parse(dispatchOf(route({ explain: true })).trace ?? '')).toMatchObject({
+      policy: { version: 2, arm: 'CANARY' },
+      path: { leaf: 'all' },
+    });
+  });
+});
+
+describe('a policy that cannot decide at all', () => {
+  it('costs only the request, also among those that wait', () => {
+    const broken = policy();
+    let isBroken = false;
+    const compiled = {
+      ...broken.compiled,
+      decide: (...args: Parameters<typeof broken.compiled.decide>) => {
+        if (isBroken) throw new Error('no leaf');
+        return broken.compiled.decide(...args);
+      },
+    };
+    const { router, route } = startRouter();
+    const jobs = [route(), route()];
+    isBroken = true;
+    router.setPolicy({ ...broken, compiled });
+    expect(jobs.map(({ letters }) => letters)).toEqual(
+      jobs.map(() => [{ code: 'POISON', message: 'no leaf' }]),
+    );
+    expect(router.counts.take()).toMatchObject({ errors: { POISON: 2 }, arms: [] });
+  });
+});
+
+describe('a swap', () => {
+  it('is announced while the counts are still those of the policies before', () => {
+    const { router, route } = startRouter();
+    router.onStatus(status());
+    route();
+    const seen: unknown[] = [];
+    router.beforeSwap(() => seen.push([router.policy.epoch, router.counts.take().exposure]));
+    router.setPolicy(policy(undefined, 2));
+    expect(seen).toEqual([[1, { STABLE: 1 }]]);
+  });
+});
+
 describe('acknowledgements', () => {
   it('of another router, or of an earlier life of this one, change nothing', () => {
     const { router, route, exhaust } = startRouter();
@@ -327,7 +465,15 @@ describe('an explanation', () => {
     await clock.advanceBy(3);
     const { trace } = dispatchOf(route({ explain: true, signals: { candidateCount: 2 } }));
     expect(JSON.parse(trace ?? '')).toEqual({
-      policy: { digest: 'sha256:1', name: 'test', version: 1, epoch: 1, leaf: 'rest', arm: 'STABLE' },
+      policy: {
+        digest: 'sha256:1',
+        name: 'test',
+        version: 1,
+        epoch: 1,
+        leaf: 'rest',
+        arm: 'STABLE',
+        analysed: true,
+      },
       path: {
         leaf: 'rest',
         steps: [

@@ -1,0 +1,50 @@
+import { z } from 'zod';
+import { MillraceError } from '../../core/errors.ts';
+import type { PolicyPointer } from '../../ports/control-store.ts';
+
+/** Loose, so that fields of a newer controller pass through an older reader. */
+const refSchema = z.looseObject({ digest: z.string(), name: z.string(), version: z.number() });
+const pointerSchema = z.looseObject({
+  epoch: z.int(),
+  term: z.int(),
+  stable: refSchema,
+  canary: z
+    .looseObject({
+      policy: refSchema,
+      mode: z.enum(['shadow', 'canary']),
+      percent: z.number().min(0).max(100),
+      salt: z.string(),
+      unit: z.enum(['bucketKey', 'requestId']),
+      leaseMs: z.number().positive(),
+      beat: z.int(),
+    })
+    .optional(),
+});
+
+/** @throws MillraceError MALFORMED. A pointer of before there were canaries has none. */
+export function parsePointer(text: string): PolicyPointer {
+  try {
+    const pointer = pointerSchema.parse(JSON.parse(text));
+    return { ...pointer, canary: pointer.canary };
+  } catch (cause) {
+    throw new MillraceError('MALFORMED', 'The pointer in Redis cannot be read', {
+      value: text,
+      advice: 'Let the controller seed Redis again from the control log.',
+      cause,
+    });
+  }
+}
+
+/** The same text for pointers that differ in nothing but the beat of their canary, whatever the order of their fields. */
+export function withoutBeat(pointer: PolicyPointer): string {
+  const { canary } = pointer;
+  return JSON.stringify(
+    canary === undefined ? pointer : { ...pointer, canary: { ...canary, beat: undefined } },
+    sortedFields,
+  );
+}
+
+function sortedFields(_name: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+}

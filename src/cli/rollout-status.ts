@@ -1,0 +1,121 @@
+import { Command } from 'commander';
+import { evolve, INITIAL_CONTROLLER_STATE, scopeState } from '../core/control/controller-state.ts';
+import type { ScopeState } from '../core/rollout/rollout-state.ts';
+import type { CliContext } from './context.ts';
+import { readControlLog } from './control-log.ts';
+import { unknownPolicy } from './policy-history.ts';
+import { scopeOfPolicy } from './policy-name.ts';
+import { type RolloutView, rolloutView } from './rollout-view.ts';
+import { tableLines } from './table.ts';
+import { waitingFor } from './waiting.ts';
+import { withClient } from './with-client.ts';
+
+/** `millrace policy rollout status <policy>`: where it stands, by the log alone. */
+export function rolloutStatusCommand(context: CliContext): Command {
+  return new Command('status')
+    .description(
+      'Show where the rollout of a policy stands: stage, evidence, what would promote it or roll it back',
+    )
+    .argument('<policy>', 'name of the policy')
+    .option('--json', 'print one JSON object instead of text', false)
+    .addHelpText(
+      'after',
+      `
+Derived from the log of control events, as the controller derives it: no controller needs to be up. harm E is the evidence that the canary does
+worse than 1.1 times the control (a mean of 100 over the metrics rolls back); safe E that it does not do worse than 1.5 times (20 in every metric
+lets it go on). An E may be looked at whenever you like. A stage also needs its dwell time, which stands still on hold and without data.
+
+Needs a running installation: MILLRACE_KAFKA_BROKERS and MILLRACE_REGISTRY_URL. Exit code: 0, also where no rollout runs.
+
+Examples:
+  millrace policy rollout status starter
+  millrace policy rollout status starter --json | jq .rollout.missing`,
+    )
+    .action((name: string, flags: { json: boolean }) => status(context, name, flags));
+}
+
+async function status(context: CliContext, name: string, flags: { json: boolean }): Promise<void> {
+  const scopeName = scopeOfPolicy(name);
+  await withClient(context, async (client) => {
+    const { events } = await waitingFor(context, 'reading the control events', readControlLog(client));
+    if (!events.some((event) => 'scope' in event && event.scope === scopeName)) throw unknownPolicy(name);
+    const scope = scopeState(events.reduce(evolve, INITIAL_CONTROLLER_STATE), scopeName);
+    const rollout = rolloutView(scope);
+    context.stdout.write(
+      flags.json
+        ? `${JSON.stringify({ ...scopeView(scopeName, scope), rollout: rollout ?? null })}\n`
+        : `${[...scopeLines(scopeName, scope), ...(rollout === undefined ? [] : rolloutLines(rollout))].join('\n')}\n`,
+    );
+  });
+}
+
+function scopeView(name: string, { live, epoch, published, ended }: ScopeState): object {
+  return {
+    scope: name,
+    epoch,
+    live: live ?? null,
+    published: published.map(({ version }) => version),
+    ended: ended === undefined ? null : { ...ended, at: new Date(ended.atMs).toISOString() },
+  };
+}
+
+function scopeLines(name: string, scope: ScopeState): string[] {
+  const { live, epoch, published, ended, rollout } = scope;
+  const lines = [
+    `${name}  epoch ${epoch}`,
+    `live       ${live === undefined ? 'nothing' : `version ${live.version}  ${live.digest}`}`,
+    `published  ${published.map(({ version }) => version).join(', ') || 'nothing'}`,
+  ];
+  if (rollout !== undefined) return lines;
+  lines.push('rollout    none runs');
+  if (ended !== undefined)
+    lines.push(
+      `the last   version ${ended.candidate.version}: ${ended.outcome} at ${new Date(ended.atMs).toISOString()}: ${ended.reason}`,
+    );
+  return lines;
+}
+
+function rolloutLines(view: RolloutView): string[] {
+  const { hold, missing, against, next } = view;
+  return [
+    `rollout    ${view.candidate}  ${view.stage} ${view.percent} %  (stage ${view.stageNumber} of ${view.stages}) since ${view.since}`,
+    `observed   ${seconds(view.observedMs)} of ${seconds(view.dwellMs)}, last look ${view.lastLook ?? 'none yet'}`,
+    ...armLines(view),
+    ...(hold === null
+      ? []
+      : [`on hold    since ${hold.since}, rolled back at ${hold.rollsBackAt}: ${hold.reasons.join('; ')}`]),
+    ...against
+      .filter((text) => hold === null || !hold.reasons.includes(text))
+      .map((text) => `against    ${text}`),
+    ...missing.map((text) => `missing    ${text}`),
+    `next       ${next.to}, by ${next.by}, ${next.earliest === null ? 'not while it is on hold' : `at the earliest ${next.earliest}`}`,
+    `rolls back on ${view.rollsBack}`,
+  ];
+}
+
+function armLines({ stage, requests, exposure, evidence }: RolloutView): string[] {
+  if (stage === 'shadow') return [`requests   ${requests.shadow} decided by both policies`];
+  return [
+    `requests   ${requests.canary} canary, ${requests.stable} control; exposure in the last window ${exposure === null ? 'none' : `${(exposure * 100).toFixed(2)} %`}`,
+    '',
+    ...tableLines(
+      ['metric', 'canary', 'control', 'harm E', 'safe E'],
+      evidence.map(({ metric, canaryEvents, controlEvents, harmE, safeE }) => [
+        metric,
+        String(canaryEvents),
+        String(controlEvents),
+        shortNumber(harmE),
+        shortNumber(safeE),
+      ]),
+    ),
+    '',
+  ];
+}
+
+function shortNumber(value: number): string {
+  return value >= 1e6 || (value > 0 && value < 1e-3) ? value.toExponential(1) : value.toPrecision(3);
+}
+
+function seconds(ms: number): string {
+  return `${Math.round(ms / 1_000)} s`;
+}

@@ -1,0 +1,111 @@
+import { nextStage } from '../core/rollout/conclude.ts';
+import { describeEvidence, type EvidenceLine } from '../core/rollout/evidence.ts';
+import { holdReasons, missingOf, verdictOf } from '../core/rollout/readiness.ts';
+import { type RolloutState, type ScopeState, stageOf } from '../core/rollout/rollout-state.ts';
+import { HARM, SAFE } from '../core/rollout/sequential-test.ts';
+
+/** A rollout as `rollout status` shows it. Times are those of the log, so that a look from elsewhere tells the same. */
+export interface RolloutView {
+  candidate: string;
+  digest: string;
+  stage: string;
+  /** Of all stages, from 1. */
+  stageNumber: number;
+  stages: number;
+  percent: number;
+  since: string;
+  /** Of the stage, with data and not on hold. */
+  observedMs: number;
+  dwellMs: number;
+  lastLook: string | null;
+  hold: { since: string; reasons: string[]; rollsBackAt: string } | null;
+  /** The canary's realised share of the analysed requests in the last window. */
+  exposure: number | null;
+  requests: { stable: number; canary: number; shadow: number };
+  evidence: readonly EvidenceLine[];
+  thresholds: { rollBackMeanE: number; promoteE: number };
+  verdict: string | null;
+  /** What the stage lacks to pass; empty where it passed. */
+  missing: string[];
+  /** What speaks against going on as things are. */
+  against: string[];
+  next: { to: string; by: 'itself' | 'a person'; earliest: string | null };
+  rollsBack: string;
+}
+
+/** @returns undefined where nothing is on its way */
+export function rolloutView(scope: ScopeState): RolloutView | undefined {
+  const { rollout } = scope;
+  if (rollout === undefined) return undefined;
+  const { candidate, terms, lastLook, evidence } = rollout;
+  const { name, percent, dwellMs } = stageOf(rollout);
+  const verdict = verdictOf(rollout);
+  return {
+    candidate: `${candidate.name}@${candidate.version}`,
+    digest: candidate.digest,
+    stage: name,
+    stageNumber: rollout.stage + 1,
+    stages: terms.stages.length,
+    percent,
+    since: isoTime(rollout.stageSinceMs),
+    observedMs: rollout.observedMs,
+    dwellMs,
+    lastLook: lastLook === undefined ? null : isoTime(lastLook.atMs),
+    hold: holdView(rollout),
+    exposure: exposureOf(rollout),
+    requests: {
+      stable: evidence?.sampleRatio.stable ?? 0,
+      canary: evidence?.sampleRatio.canary ?? 0,
+      shadow: rollout.shadow.requests,
+    },
+    evidence: evidence === undefined ? [] : describeEvidence(evidence),
+    thresholds: { rollBackMeanE: HARM.threshold, promoteE: SAFE.threshold },
+    verdict: verdict === undefined ? null : verdict.kind,
+    missing: missingOf(rollout),
+    against: holdReasons(rollout).map(({ text }) => text),
+    next: nextView(rollout),
+    rollsBack: rollBackText(rollout),
+  };
+}
+
+function holdView({ hold, terms }: RolloutState): RolloutView['hold'] {
+  if (hold === undefined) return null;
+  return {
+    since: isoTime(hold.sinceMs),
+    reasons: hold.reasons.map(({ text }) => text),
+    rollsBackAt: isoTime(hold.sinceMs + terms.limits.holdMsMax),
+  };
+}
+
+function exposureOf({ lastLook }: RolloutState): number | null {
+  if (lastLook === undefined) return null;
+  const { stable, canary } = lastLook;
+  const all = stable.requests + canary.requests;
+  return all === 0 ? null : canary.requests / all;
+}
+
+/** The dwell time alone says when at the earliest; on hold it stands still, so nothing does. */
+function nextView(rollout: RolloutState): RolloutView['next'] {
+  const { terms, hold, lastLookMs, observedMs } = rollout;
+  const to = nextStage(rollout);
+  const stage = to === 'live' ? undefined : terms.stages[to];
+  const leftMs = Math.max(0, stageOf(rollout).dwellMs - observedMs);
+  return {
+    to: stage === undefined ? 'live' : `${stage.name} ${stage.percent} %`,
+    by: terms.autoPromote ? 'itself' : 'a person',
+    earliest: hold === undefined ? isoTime(lastLookMs + leftMs) : null,
+  };
+}
+
+function rollBackText({ terms, hold }: RolloutState): string {
+  const harm = `a mean E of ${HARM.threshold} over the metrics that the canary does harm`;
+  const held = hold === undefined ? 'a hold' : 'this hold';
+  const lasting = `${held} of more than ${Math.round(terms.limits.holdMsMax / 60_000)} min`;
+  return terms.autoRollback
+    ? `${harm}, at once; ${lasting}`
+    : `${lasting} (harm holds, and does not roll back by itself)`;
+}
+
+function isoTime(ms: number): string {
+  return new Date(ms).toISOString();
+}

@@ -1,0 +1,88 @@
+import type { ControlEvent } from '../contracts/records.ts';
+
+/** A control event as plain JSON: its evidence parsed, its time in words. */
+export interface ShownEvent extends Omit<ControlEvent, 'evidence' | 'occurredAt'> {
+  at: string;
+  evidence: unknown;
+}
+
+export function shownEvent(event: ControlEvent): ShownEvent {
+  const { evidence, occurredAt, ...rest } = event;
+  return { at: new Date(occurredAt).toISOString(), ...rest, evidence: parseEvidence(evidence) };
+}
+
+export const EVENT_HEADERS: readonly string[] = ['at', 'event', 'scope', 'epoch', 'term', 'by', 'what'];
+
+/** Cells for EVENT_HEADERS. */
+export function eventCells(event: ControlEvent): string[] {
+  const { type, scope, epoch, term, actor } = event;
+  const at = new Date(event.occurredAt).toISOString();
+  return [at, type, scope, String(epoch), String(term), actor, eventDetail(event)];
+}
+
+/** What is particular about an event, in one line: the policy, the step, what was seen, why. */
+export function eventDetail({ reason, evidence }: Pick<ControlEvent, 'reason' | 'evidence'>): string {
+  if (reason !== null) return reason;
+  const fields = fieldsOf(parseEvidence(evidence));
+  const parts = [
+    policyText(fields['policy']),
+    policyText(fields['candidate']),
+    fields['from'] === undefined ? '' : `in place of ${policyText(fields['from'])}`,
+    stepText(fields['to']),
+    listText('passed over', fields['overridden']),
+    reasonsText(fields['reasons']),
+    textOf(fields['reason']),
+    textOf(fields['keyId']),
+    observationText(fields['observation']),
+  ];
+  return parts.filter((part) => part !== '').join('; ');
+}
+
+/** `starter@2 sha256:1507373c…` */
+function policyText(value: unknown): string {
+  const { name, version, digest } = fieldsOf(value);
+  if (typeof name !== 'string' || typeof version !== 'number') return '';
+  return `${name}@${version}${typeof digest === 'string' ? ` ${digest.slice(0, DIGEST_SHOWN)}…` : ''}`;
+}
+
+const DIGEST_SHOWN = 'sha256:'.length + 8;
+
+/** Stages are told by their place; the shadow is the first. */
+function stepText(to: unknown): string {
+  if (to === 'live') return 'to live';
+  return typeof to === 'number' ? `to stage ${to + 1}` : '';
+}
+
+function reasonsText(reasons: unknown): string {
+  if (!Array.isArray(reasons)) return '';
+  return reasons.map((each) => textOf(fieldsOf(each)['text'])).join('; ');
+}
+
+function listText(before: string, list: unknown): string {
+  return Array.isArray(list) && list.length > 0 ? `${before}: ${list.map(String).join('; ')}` : '';
+}
+
+/** `312 stable, 17 canary requests in 10 s` */
+function observationText(value: unknown): string {
+  const { stable, canary, shadow, windowMs } = fieldsOf(value);
+  if (typeof windowMs !== 'number') return '';
+  const requests = (arm: unknown): string => String(fieldsOf(arm)['requests'] ?? 0);
+  const second = shadow === undefined ? `${requests(canary)} canary` : `${requests(shadow)} shadow`;
+  return `${requests(stable)} stable, ${second} requests in ${windowMs / 1_000} s`;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+export function parseEvidence(evidence: string): unknown {
+  try {
+    return JSON.parse(evidence);
+  } catch {
+    return evidence;
+  }
+}
+
+function fieldsOf(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? { ...value } : {};
+}

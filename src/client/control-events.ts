@@ -1,0 +1,178 @@
+import type { ControlEvent } from '../contracts/records.ts';
+import { coversScope } from '../core/control/key-ring.ts';
+import type { InboundRecord, Reader } from '../ports/message-bus.ts';
+import type { Connection } from './connection.ts';
+
+export interface ControlEventsOptions {
+  /** Only events of this scope: `policy/starter`, or `policy/*` for all that begin so. All where absent. */
+  scope?: string;
+  /** From the first event that is kept; otherwise what is decided once the stream is ready. */
+  fromStart?: boolean;
+  /** False ends the stream when everything that was there at its start was read; true by default. */
+  follow?: boolean;
+  /** Ends the stream. */
+  signal?: AbortSignal;
+}
+
+export interface ControlEventStream extends AsyncIterableIterator<ControlEvent, void, void>, AsyncDisposable {
+  /** Resolves once the stream is open: no event that is appended from then on is missed. */
+  readonly ready: Promise<void>;
+  return(): Promise<IteratorResult<ControlEvent, void>>;
+}
+
+const RETRY_MS = 500;
+
+/**
+ * What the controller decided, in order. Reads the single partition without a group: every reader sees everything, and commits nothing. What was
+ * not read yet waits in memory. A record that cannot be read is logged and passed over.
+ */
+export function controlEvents(
+  connection: Connection,
+  options: ControlEventsOptions = {},
+  onClosed: () => void = () => undefined,
+): ControlEventStream {
+  return new OpenEvents(connection, options, onClosed);
+}
+
+class OpenEvents implements ControlEventStream {
+  readonly ready: Promise<void>;
+  readonly #connection: Connection;
+  readonly #options: ControlEventsOptions;
+  readonly #onClosed: () => void;
+  readonly #reader: Promise<Reader | undefined>;
+  readonly #events: AsyncGenerator<ControlEvent, void, void>;
+  readonly #abort = (): void => {
+    this.#close().catch((error: unknown) =>
+      this.#connection.telemetry.logger.warn({ error }, 'the stream of control events could not be closed'),
+    );
+  };
+  #records: InboundRecord[] = [];
+  #wake: () => void = () => undefined;
+  #isComplete = false;
+  #closing: Promise<void> | undefined;
+
+  constructor(connection: Connection, options: ControlEventsOptions, onClosed: () => void) {
+    this.#connection = connection;
+    this.#options = options;
+    this.#onClosed = onClosed;
+    this.#reader = this.#open();
+    this.ready = this.#reader.then(() => undefined);
+    // Whoever does not wait for `ready` is told by `next`.
+    this.ready.catch(() => undefined);
+    this.#events = this.#decoded();
+  }
+
+  next(): Promise<IteratorResult<ControlEvent, void>> {
+    return this.#events.next();
+  }
+
+  async return(): Promise<IteratorResult<ControlEvent, void>> {
+    await this.#close();
+    return this.#events.return();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.return();
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async #open(): Promise<Reader | undefined> {
+    const { signal, fromStart = false, follow = true } = this.#options;
+    if (signal?.aborted === true) return undefined;
+    signal?.addEventListener('abort', this.#abort, { once: true });
+    const { bus, topics } = this.#connection;
+    const reader = await bus.read(
+      { topics: [topics.fixed('control-events')], startAt: fromStart ? 'earliest' : 'latest' },
+      (records) => {
+        this.#records.push(...records);
+        this.#wake();
+      },
+    );
+    if (!follow) this.#completeAfter(reader.caughtUp);
+    return reader;
+  }
+
+  #completeAfter(caughtUp: Promise<void>): void {
+    caughtUp
+      .catch((error: unknown) =>
+        this.#connection.telemetry.logger.warn(
+          { error },
+          'the control events could not be read to their end',
+        ),
+      )
+      .finally(() => {
+        this.#isComplete = true;
+        this.#wake();
+      });
+  }
+
+  async *#decoded(): AsyncGenerator<ControlEvent, void, void> {
+    const { scope } = this.#options;
+    try {
+      if ((await this.#reader) === undefined) return;
+      for (;;) {
+        const batch = this.#records;
+        this.#records = [];
+        for (const record of batch) {
+          const event = await this.#decode(record);
+          if (this.#closing !== undefined) return;
+          if (event !== undefined && (scope === undefined || coversScope([scope], event.scope))) yield event;
+        }
+        if (this.#closing !== undefined) return;
+        if (this.#records.length === 0) {
+          if (this.#isComplete) return;
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve;
+          });
+        }
+      }
+    } finally {
+      await this.#close();
+    }
+  }
+
+  /** While the registry is away a record of an unknown schema waits. */
+  async #decode(record: InboundRecord): Promise<ControlEvent | undefined> {
+    const { codecs, clock, telemetry } = this.#connection;
+    const codec = codecs.for('ControlEvent');
+    while (this.#closing === undefined) {
+      const decoded = codec.decode(record.value);
+      if (decoded.status === 'ok') return decoded.value;
+      if (decoded.status === 'unreadable') {
+        const { code, message } = decoded;
+        telemetry.logger.error(
+          { offset: record.offset, code, reason: message },
+          'a control event cannot be read',
+        );
+        return undefined;
+      }
+      try {
+        await codecs.learn(decoded.schemaId);
+      } catch (error) {
+        telemetry.logger.warn(
+          { error },
+          'a control event waits for its schema: the registry does not answer',
+        );
+        await new Promise<void>((resolve) => clock.after(RETRY_MS, resolve));
+      }
+    }
+    return undefined;
+  }
+
+  #close(): Promise<void> {
+    this.#closing ??= this.#end();
+    return this.#closing;
+  }
+
+  async #end(): Promise<void> {
+    this.#options.signal?.removeEventListener('abort', this.#abort);
+    this.#wake();
+    // A reader that could not be opened is told by `ready` and `next`; there is nothing to close.
+    const reader = await this.#reader.catch(() => undefined);
+    await reader?.close();
+    this.#onClosed();
+  }
+}

@@ -1,0 +1,168 @@
+import { parse as parseYaml } from 'yaml';
+import { z } from 'zod';
+import { type ControlKey, KEY_ROLES, type KeyRing } from '../core/control/key-ring.ts';
+import { fromSpki, PUBLIC_KEY_BYTES } from '../core/control/spki.ts';
+import { MillraceError, shorten } from '../core/errors.ts';
+import { didYouMean } from '../core/policy/nearest.ts';
+import { readUserFile } from './user-file.ts';
+
+const KEY_ID = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/;
+export const KEY_ID_ALLOWED = 'letters, digits, ".", "_", "@", "-"; at most 64, a letter or digit first';
+const SCOPE = /^(\*|[A-Za-z0-9][A-Za-z0-9._/-]{0,127}\*?)$/;
+
+const time = z.iso
+  .datetime({ offset: true })
+  .optional()
+  .describe('a time with its zone, in quotes, such as "2027-01-31T00:00:00Z"');
+
+/** The fields of a key; each description says what is allowed. */
+const KEY = z.strictObject({
+  keyId: z.string().regex(KEY_ID).describe(KEY_ID_ALLOWED),
+  role: z
+    .enum(KEY_ROLES)
+    .describe('person (signs everything in its scopes), controller (rollout steps and tuning)'),
+  publicKey: z
+    .string()
+    .describe('an ed25519 public key in base64: its 32 bytes, or its SubjectPublicKeyInfo (DER); or its PEM'),
+  scopes: z
+    .array(z.string().regex(SCOPE))
+    .min(1)
+    .describe(
+      'a list of at least one scope, such as policy/starter; policy/* for all that begin so, * for everything',
+    ),
+  notBefore: time,
+  notAfter: time,
+});
+const FILE = z.strictObject({ keys: z.array(z.unknown()).min(1) });
+
+const SHAPE =
+  'a mapping with a list of keys: `keys: [{keyId: ana, role: person, publicKey: …, scopes: [policy/*]}]`';
+
+/** A key's id, as files and flags may name it. @throws MillraceError INVALID_CONFIG */
+export function checkKeyId(keyId: string): string {
+  if (KEY_ID.test(keyId)) return keyId;
+  throw new MillraceError('INVALID_CONFIG', 'that is not an id of a key', {
+    value: keyId,
+    allowed: KEY_ID_ALLOWED,
+  });
+}
+
+/** A scope, or a pattern of scopes, as keys have them. @throws MillraceError INVALID_CONFIG */
+export function checkScopePattern(pattern: string): string {
+  if (SCOPE.test(pattern)) return pattern;
+  throw new MillraceError('INVALID_CONFIG', 'that is not a scope', {
+    value: pattern,
+    allowed: 'a scope such as policy/starter, policy/* for all that begin so, * for everything',
+  });
+}
+
+/** The keys of a file. @throws MillraceError INVALID_CONFIG, as `parseKeyFile` does, or where the file cannot be read */
+export function readKeyFile(file: string): KeyRing {
+  return parseKeyFile(readUserFile(file).toString('utf8'), file);
+}
+
+/**
+ * The public keys that may sign commands, from YAML or JSON.
+ *
+ * @param file names the text in messages
+ * @throws MillraceError INVALID_CONFIG naming everything that is wrong: which key, which field, the value, and what is allowed
+ */
+export function parseKeyFile(text: string, file: string): KeyRing {
+  if (text.includes('PRIVATE KEY'))
+    throw new MillraceError('INVALID_CONFIG', `${file} holds a private key`, {
+      allowed: 'public keys only',
+      advice:
+        'Take it out, and treat it as known to whoever can read the file. `millrace policy keygen` prints the entry that belongs here',
+    });
+  const parsed = FILE.safeParse(parseText(text, file));
+  if (!parsed.success)
+    throw new MillraceError('INVALID_CONFIG', `${file} is not a key file`, { allowed: SHAPE });
+  const problems: string[] = [];
+  const ring = new Map<string, ControlKey>();
+  for (const [index, entry] of parsed.data.keys.entries()) {
+    const key = readKey(entry, `keys[${index}]`, problems);
+    if (key === undefined) continue;
+    if (ring.has(key.keyId))
+      problems.push(`keys[${index}].keyId: the same id twice (got ${shorten(key.keyId)})`);
+    ring.set(key.keyId, key);
+  }
+  if (problems.length === 0) return ring;
+  throw new MillraceError('INVALID_CONFIG', `${file}: ${problems.join('; ')}`, {
+    advice: '`millrace policy keygen` makes a pair, and prints its entry',
+  });
+}
+
+function parseText(text: string, file: string): unknown {
+  try {
+    return parseYaml(text, { maxAliasCount: 0, logLevel: 'error' });
+  } catch (error) {
+    const [line = ''] = String(error).split('\n');
+    throw new MillraceError('INVALID_CONFIG', `${file} is neither YAML nor JSON: ${line}`, {
+      allowed: SHAPE,
+      cause: error,
+    });
+  }
+}
+
+function readKey(entry: unknown, path: string, problems: string[]): ControlKey | undefined {
+  const parsed = KEY.safeParse(entry);
+  if (!parsed.success) {
+    problems.push(...parsed.error.issues.map((issue) => describeIssue(issue, entry, path)));
+    return undefined;
+  }
+  const { publicKey: written, notBefore, notAfter, ...rest } = parsed.data;
+  const publicKey = readPublicKey(written);
+  if (publicKey === undefined) {
+    problems.push(
+      `${path}.publicKey: this is no ed25519 public key (got ${shorten(written)}; allowed: ${allowedOf('publicKey')})`,
+    );
+    return undefined;
+  }
+  return { ...rest, publicKey, notBefore: timeOf(notBefore), notAfter: timeOf(notAfter) };
+}
+
+function timeOf(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : Date.parse(text);
+}
+
+function describeIssue(issue: z.core.$ZodIssue, entry: unknown, path: string): string {
+  const fields = Object.keys(KEY.shape);
+  if (issue.code === 'unrecognized_keys') {
+    const [name = ''] = issue.keys;
+    const advice = didYouMean(name, fields).advice;
+    return `${path}.${name}: a key has no such field (allowed: ${fields.join(', ')})${advice === undefined ? '' : `. ${advice}`}`;
+  }
+  const [field] = issue.path;
+  if (field === undefined || !isField(field))
+    return `${path}: this is no key (got ${shorten(entry)}; allowed: a mapping with ${fields.join(', ')})`;
+  const value = valueAt(entry, issue.path);
+  const what = value === undefined ? 'it is missing' : `this is not allowed here (got ${shorten(value)})`;
+  return `${path}.${issue.path.map(String).join('.')}: ${what} (allowed: ${allowedOf(field)})`.replace(
+    ') (',
+    '; ',
+  );
+}
+
+function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {
+  let at = root;
+  for (const part of path)
+    at = typeof at === 'object' && at !== null ? (at as Record<PropertyKey, unknown>)[part] : undefined;
+  return at;
+}
+
+function isField(name: PropertyKey): name is keyof typeof KEY.shape {
+  return Object.hasOwn(KEY.shape, name);
+}
+
+function allowedOf(field: keyof typeof KEY.shape): string {
+  return KEY.shape[field].description ?? '';
+}
+
+/** 32 bytes, from base64 of them, base64 of their SPKI, or PEM. */
+function readPublicKey(written: string): Uint8Array | undefined {
+  const base64 = written.replaceAll(/-----(BEGIN|END) PUBLIC KEY-----/g, '').replaceAll(/\s/g, '');
+  if (!/^[A-Za-z0-9+/_-]+={0,2}$/.test(base64)) return undefined;
+  const bytes = Buffer.from(base64, 'base64');
+  if (bytes.byteLength === PUBLIC_KEY_BYTES) return new Uint8Array(bytes);
+  return fromSpki(bytes);
+}

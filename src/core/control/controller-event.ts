@@ -1,0 +1,36 @@
+import type { RolloutEvent } from '../rollout/rollout-event.ts';
+import type { RolloutTerms } from '../rollout/rollout-terms.ts';
+import type { PublishedPolicy } from './published-policy.ts';
+
+/** What the log of control events holds. Each says everything that the state needs of it. */
+export type ControllerEvent =
+  | { type: 'leadership-taken'; term: number }
+  | {
+      type: 'policy-published';
+      commandId: string;
+      scope: string;
+      actor: string;
+      policy: PublishedPolicy;
+      /** Whether it acts from now on, or waits for its rollout. */
+      live: boolean;
+      /** The rollout that begins by itself. */
+      start: { terms: RolloutTerms; atMs: number } | undefined;
+      epoch: number;
+    }
+  | {
+      type: 'policy-rolled-back';
+      commandId: string;
+      scope: string;
+      actor: string;
+      from: PublishedPolicy;
+      policy: PublishedPolicy;
+      /** When, for the end of a rollout that ran. Events of older versions have 0. */
+      atMs: number;
+      epoch: number;
+    }
+  /** Without a command: a new leader takes a running rollout over. */
+  | { type: 'store-reseeded'; commandId: string; scope: string; actor: string; epoch: number }
+  | { type: 'command-refused'; commandId: string; scope: string; actor: string; reason: string }
+  /** Signatures of this key count no more, from the command's place in the control log on. */
+  | { type: 'key-revoked'; commandId: string; scope: string; actor: string; keyId: string }
+  | RolloutEvent;

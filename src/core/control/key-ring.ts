@@ -1,0 +1,55 @@
+/** People sign everything in their scopes; a controller's own key signs rollout steps and tuning only. */
+export const KEY_ROLES = ['person', 'controller'] as const;
+export type KeyRole = (typeof KEY_ROLES)[number];
+
+/** A public key that may sign commands. */
+export interface ControlKey {
+  readonly keyId: string;
+  readonly role: KeyRole;
+  /** The 32 bytes of the ed25519 public key. */
+  readonly publicKey: Uint8Array;
+  /** `policy/feed`, `policy/*` (everything that begins with `policy/`) or `*`. */
+  readonly scopes: readonly string[];
+  /** The key signs from then on, ms since the epoch; undefined: always did. */
+  readonly notBefore: number | undefined;
+  /** The key signs no longer from then on, ms since the epoch; undefined: until it is revoked. */
+  readonly notAfter: number | undefined;
+}
+
+/** Keys by their id. Several of one person overlap while one takes over from another. */
+export type KeyRing = ReadonlyMap<string, ControlKey>;
+
+/** What a controller's key may sign: steps of a rollout, and tuning (whose bounds the policy declares). Starting a rollout is a person's. */
+const CONTROLLER_TYPES: readonly string[] = ['PROMOTE', 'HOLD', 'ABORT', 'ROLL_BACK', 'TUNE'];
+
+export function coversScope(patterns: readonly string[], scope: string): boolean {
+  return patterns.some((pattern) =>
+    pattern.endsWith('*') ? scope.startsWith(pattern.slice(0, -1)) : pattern === scope,
+  );
+}
+
+/** Why this key may not sign this command at this time; undefined where it may. */
+export function keyRefusal(
+  key: ControlKey,
+  command: { readonly scope: string; readonly type: string },
+  atMs: number,
+): string | undefined {
+  const { keyId, role, scopes, notBefore, notAfter } = key;
+  if (notBefore !== undefined && atMs < notBefore)
+    return `the key ${keyId} is valid from ${isoTime(notBefore)} on`;
+  if (notAfter !== undefined && atMs >= notAfter)
+    return `the key ${keyId} was valid until ${isoTime(notAfter)}; sign with the key that took over`;
+  if (!coversScope(scopes, command.scope))
+    return `the key ${keyId} may not sign for ${command.scope}; its scopes: ${scopes.join(', ')}`;
+  if (role === 'controller' && !CONTROLLER_TYPES.includes(command.type))
+    return `the key ${keyId} is a controller's, and may not sign ${command.type}; allowed: ${CONTROLLER_TYPES.join(', ')}`;
+  return undefined;
+}
+
+/** A time as messages show it; a number that is no time as itself. */
+export function isoTime(ms: number): string {
+  return Math.abs(ms) <= LATEST_MS ? new Date(ms).toISOString() : `${ms} ms`;
+}
+
+/** What a Date can hold. */
+const LATEST_MS = 8.64e15;

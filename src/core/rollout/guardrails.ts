@@ -1,0 +1,83 @@
+import type { Observation } from './observation.ts';
+import type { HoldReason } from './rollout-event.ts';
+import type { RolloutState } from './rollout-state.ts';
+
+type Pools = Observation['pools'];
+
+/**
+ * Bounds that hold whatever the comparison of the arms says: a canary on shared pools harms its control too, and comparing alone would not see
+ * it. A breach is a hold.
+ */
+export function guardrailReasons(rollout: RolloutState): HoldReason[] {
+  return [...poolReasons(rollout), ...burnReasons(rollout), ...refusalReasons(rollout)];
+}
+
+/** In how many looks one after another each pool was over its limits, this one included. */
+export function countBreaches(rollout: RolloutState, pools: Pools): Record<string, number> {
+  const breaches: Record<string, number> = {};
+  for (const [pool, now] of Object.entries(pools)) {
+    const limits = poolLimits(rollout, pool);
+    const over = [
+      [`pool-queue:${pool}`, now.queueMsP99 > limits.queueMsP99],
+      [`pool-utilisation:${pool}`, now.utilisation > limits.utilisation],
+    ] as const;
+    for (const [key, isOver] of over) if (isOver) breaches[key] = (rollout.breaches[key] ?? 0) + 1;
+  }
+  return breaches;
+}
+
+function poolLimits(rollout: RolloutState, pool: string): { queueMsP99: number; utilisation: number } {
+  const { queueFactorMax, queueMsFloor, utilisationFactorMax, utilisationFloor } = rollout.terms.limits;
+  const start = rollout.baseline[pool];
+  return {
+    queueMsP99: Math.max(queueMsFloor, (start?.queueMsP99 ?? 0) * queueFactorMax),
+    utilisation: Math.max(utilisationFloor, (start?.utilisation ?? 0) * utilisationFactorMax),
+  };
+}
+
+function poolReasons(rollout: RolloutState): HoldReason[] {
+  const pools = rollout.lastLook?.pools ?? {};
+  const { breachLooks } = rollout.terms.limits;
+  const isBreached = (key: string): boolean => (rollout.breaches[key] ?? 0) >= breachLooks;
+  const queues: string[] = [];
+  const busy: string[] = [];
+  for (const [pool, now] of Object.entries(pools)) {
+    const start = rollout.baseline[pool];
+    if (isBreached(`pool-queue:${pool}`))
+      queues.push(`${pool} ${round(now.queueMsP99)} ms, ${round(start?.queueMsP99 ?? 0)} ms at the start`);
+    if (isBreached(`pool-utilisation:${pool}`))
+      busy.push(`${pool} ${percent(now.utilisation)}, ${percent(start?.utilisation ?? 0)} at the start`);
+  }
+  return [
+    ...reason('pool-queue', queues, 'requests queue longer (p99) than when the stage began: '),
+    ...reason('pool-utilisation', busy, 'pools are busier than when the stage began: '),
+  ];
+}
+
+function burnReasons({ burn, terms }: RolloutState): HoldReason[] {
+  const { successObjective, burnRateMax } = terms.limits;
+  const shareMax = (1 - successObjective) * burnRateMax;
+  if (burn.lastShare <= shareMax) return [];
+  const text = `${percent(burn.lastShare)} of all requests, of either arm, failed or missed their deadline; at most ${percent(shareMax)} may`;
+  return [{ code: 'slo-burn', text }];
+}
+
+function refusalReasons({ lastLook }: RolloutState): HoldReason[] {
+  return reason('router-refusal', lastLook?.refusals ?? [], 'routers refuse the policy: ');
+}
+
+function reason(code: HoldReason['code'], what: readonly string[], before: string): HoldReason[] {
+  if (what.length === 0) return [];
+  const more = what.length > SHOWN_MAX ? ` and ${what.length - SHOWN_MAX} more` : '';
+  return [{ code, text: `${before}${what.slice(0, SHOWN_MAX).join('; ')}${more}` }];
+}
+
+const SHOWN_MAX = 5;
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}
+
+export function percent(share: number): string {
+  return `${Math.round(share * 10_000) / 100} %`;
+}

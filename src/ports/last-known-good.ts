@@ -1,0 +1,21 @@
+import type { PolicyPointer } from './control-store.ts';
+
+/** A pointer whose policies passed every check, and the exact bytes of those policies by their digest. */
+export interface KnownGood {
+  pointer: PolicyPointer;
+  documents: ReadonlyMap<string, Uint8Array>;
+}
+
+/**
+ * What a router last ran, kept where it outlives the router and needs no network: who starts while the control store is away begins with it.
+ * The two newest generations of each scope are kept.
+ */
+export interface LastKnownGood {
+  /** Newest first. What cannot be read is left out and logged; whoever loads checks the documents again. Never throws. */
+  load(scope: string): Promise<readonly KnownGood[]>;
+  /**
+   * Keeps it as the newest generation, wholly or not at all, unless what is kept is of the same or a higher epoch.
+   * @throws MillraceError STORE_UNAVAILABLE where it cannot be written
+   */
+  save(scope: string, good: KnownGood): Promise<void>;
+}

@@ -1,0 +1,148 @@
+import type { Codecs, Decoded, RecordCodec } from '../../contracts/codec.ts';
+import type { ControlCommand, ControlEvent } from '../../contracts/records.ts';
+import type { TopicNames } from '../../contracts/topics.ts';
+import type { ControllerEvent } from '../../core/control/controller-event.ts';
+import { inForce } from '../../core/control/fence.ts';
+import { readControllerEvent } from '../../core/control/read-event.ts';
+import { MillraceError } from '../../core/errors.ts';
+import type { InboundRecord, MessageBus, OutboundRecord } from '../../ports/message-bus.ts';
+
+export interface ControlLogDeps {
+  bus: MessageBus;
+  codecs: Codecs;
+  topics: TopicNames;
+}
+
+/** An event in the log, of a type that this version knows. */
+export interface LogEntry {
+  term: number;
+  /** Of the command that it answers, on the control topic; -1 for none. */
+  commandOffset: number;
+  event: ControllerEvent;
+}
+
+/** A command with the broker's append time, ms since the epoch. */
+export interface SentCommand {
+  command: ControlCommand;
+  appendedMs: number;
+}
+
+/** Both logs that the controller keeps: what was commanded, and what was decided. */
+export class ControlLog {
+  readonly #deps: ControlLogDeps;
+
+  constructor(deps: ControlLogDeps) {
+    this.#deps = deps;
+  }
+
+  recordOf(event: ControlEvent): OutboundRecord {
+    return {
+      topic: this.#deps.topics.fixed('control-events'),
+      partition: 0,
+      key: Buffer.from(event.scope),
+      value: this.#deps.codecs.for('ControlEvent').encode(event),
+    };
+  }
+
+  async append(event: ControlEvent): Promise<void> {
+    await this.#deps.bus.produce(this.recordOf(event));
+  }
+
+  /**
+   * Takes a term above every term in the log, and answers the log up to there: no event of a leader before can get in between unseen.
+   *
+   * @param takes the event that takes a term
+   * @throws MillraceError STALE_EPOCH where another controller took the same or a higher term meanwhile; the reason of `over` where that came first
+   */
+  async fence(
+    takes: (term: number) => ControlEvent,
+    over: AbortSignal,
+  ): Promise<{ term: number; entries: LogEntry[] }> {
+    const tail = await this.#followEvents();
+    try {
+      const before = await this.#entries(tail.records);
+      const term = before.reduce((highest, entry) => Math.max(highest, entry.term), 0) + 1;
+      over.throwIfAborted();
+      const own = this.recordOf(takes(term));
+      await this.#deps.bus.produce(own);
+      const place = await tail.placeOf(own, over);
+      const entries = await this.#entries(tail.records.slice(0, place + 1));
+      if (entries.slice(0, -1).some((entry) => entry.term >= term)) {
+        throw new MillraceError('STALE_EPOCH', `another controller took term ${term} at the same time`);
+      }
+      const known = inForce(entries).filter((entry): entry is LogEntry => entry.event !== undefined);
+      return { term, entries: known.slice(0, -1) };
+    } finally {
+      await tail.close();
+    }
+  }
+
+  /** All commands that can be read, by their offsets, in their order. */
+  async commands(): Promise<Map<number, SentCommand>> {
+    const { bus, topics, codecs } = this.#deps;
+    const records: InboundRecord[] = [];
+    const reader = await bus.read({ topics: [topics.fixed('control')], startAt: 'earliest' }, (batch) =>
+      records.push(...batch),
+    );
+    await reader.caughtUp;
+    await reader.close();
+    const commands = new Map<number, SentCommand>();
+    const codec = codecs.for('ControlCommand');
+    for (const record of records) {
+      const decoded = await this.#decode(codec, record);
+      if (decoded.status === 'ok')
+        commands.set(record.offset, { command: decoded.value, appendedMs: record.timestampMs });
+    }
+    return commands;
+  }
+
+  /** The log of events, from its first record on and as it grows. */
+  async #followEvents() {
+    const { bus, topics } = this.#deps;
+    const records: InboundRecord[] = [];
+    const grown = new Set<() => void>();
+    const reader = await bus.read(
+      { topics: [topics.fixed('control-events')], startAt: 'earliest' },
+      (batch) => {
+        records.push(...batch);
+        for (const notice of grown) notice();
+      },
+    );
+    await reader.caughtUp;
+    const placeOf = (sent: OutboundRecord, over: AbortSignal): Promise<number> =>
+      new Promise((resolve, reject) => {
+        const look = (): void => {
+          const place = records.findLastIndex(({ value }) => value !== null && sent.value?.equals(value));
+          if (over.aborted) reject(over.reason);
+          else if (place >= 0) resolve(place);
+          else return;
+          grown.delete(look);
+          over.removeEventListener('abort', look);
+        };
+        grown.add(look);
+        over.addEventListener('abort', look);
+        look();
+      });
+    return { records, placeOf, close: () => reader.close() };
+  }
+
+  /** Of an event that this version does not know only the term counts. */
+  async #entries(records: readonly InboundRecord[]) {
+    const codec = this.#deps.codecs.for('ControlEvent');
+    const entries: (Omit<LogEntry, 'event'> & { event: ControllerEvent | undefined })[] = [];
+    for (const record of records) {
+      const decoded = await this.#decode(codec, record);
+      if (decoded.status !== 'ok') continue;
+      const { term, commandOffset, evidence } = decoded.value;
+      entries.push({ term, commandOffset, event: readControllerEvent(evidence) });
+    }
+    return entries;
+  }
+
+  async #decode<T>(codec: RecordCodec<T>, record: InboundRecord): Promise<Decoded<T>> {
+    const decoded = codec.decode(record.value);
+    if (decoded.status !== 'schema-unknown') return decoded;
+    await this.#deps.codecs.learn(decoded.schemaId);
+    return codec.decode(record.value);
+  }
+}

@@ -1,0 +1,41 @@
+import type { Look } from '../../core/control/controller-command.ts';
+import { MISFIT } from '../../core/control/json-shape.ts';
+import { observationShape, silentWindow } from '../../core/rollout/observation-shape.ts';
+import type { ScopeState } from '../../core/rollout/rollout-state.ts';
+import type { Telemetry } from '../../ports/telemetry.ts';
+import type { RolloutObserver } from './rollout-observer.ts';
+
+/** An observer that is silent for so many looks has nothing to say: that counts as no data. */
+const SILENT_LOOKS = 3;
+
+export interface LookDeps {
+  observer?: Pick<RolloutObserver, 'observe'>;
+  telemetry: Telemetry;
+}
+
+/**
+ * The look at a rollout that is due now; undefined where there is nothing to see yet. Its time is the controller's.
+ *
+ * @param nowMs log time
+ */
+export async function lookOf(
+  name: string,
+  scope: ScopeState,
+  nowMs: number,
+  lookMs: number,
+  deps: LookDeps,
+): Promise<Look | undefined> {
+  const { rollout, epoch } = scope;
+  if (rollout === undefined) return undefined;
+  const { name: policy, digest: candidateDigest } = rollout.candidate;
+  const seen = await deps.observer?.observe(name, { policy, epoch, candidateDigest });
+  if (seen !== undefined) {
+    const observation = observationShape({ ...seen, atMs: nowMs });
+    if (observation !== MISFIT) return { kind: 'look', scope: name, observation };
+    deps.telemetry.logger.error({ scope: name }, 'an observation of a rollout is impossible; it is left out');
+  }
+  const sinceMs = nowMs - Math.max(rollout.lastLookMs, rollout.stageSinceMs);
+  return sinceMs < SILENT_LOOKS * lookMs
+    ? undefined
+    : { kind: 'look', scope: name, observation: silentWindow(nowMs, sinceMs) };
+}

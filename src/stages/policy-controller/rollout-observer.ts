@@ -1,0 +1,104 @@
+import type { Records } from '../../contracts/records.ts';
+import type { RecordName, TopicKey } from '../../contracts/topics.ts';
+import type { Observation } from '../../core/rollout/observation.ts';
+import { readRouterReport } from '../../core/rollout/router-report.ts';
+import type { ControlStore } from '../../ports/control-store.ts';
+import type { InboundRecord, Reader } from '../../ports/message-bus.ts';
+import type { StageDeps } from '../stage.ts';
+import { RolloutWindows, type Watched } from './rollout-windows.ts';
+
+/** Sees what rollouts do to the traffic. */
+export interface RolloutObserver {
+  /**
+   * What was seen of a rollout's stage since the last look at it; undefined at the first, from which on it is counted.
+   * @param scope whose routers' refusals are read, such as `policy/feed-router`
+   */
+  observe(scope: string, watched: Watched): Promise<Observation | undefined>;
+  close(): Promise<void>;
+}
+
+/** Follows the pipeline's metrics topics from now on. */
+export async function openRolloutObserver(
+  deps: StageDeps & { store: ControlStore; digest(bytes: Uint8Array): string },
+): Promise<RolloutObserver> {
+  const { clock, store } = deps;
+  const scopes = new Map<string, RolloutWindows>();
+  const each = (take: (windows: RolloutWindows) => void): void => {
+    for (const windows of scopes.values()) take(windows);
+  };
+  const readers = await Promise.all([
+    follow(deps, 'routing-metrics', 'RouterWindow', (window) =>
+      each((windows) => windows.takeRouterWindow(window)),
+    ),
+    follow(deps, 'latency-metrics', 'WorkerWindow', (window) =>
+      each((windows) => windows.takeWorkerWindow(window)),
+    ),
+    follow(
+      deps,
+      'pool-status',
+      'PoolStatus',
+      (status) => each((windows) => windows.takeStatus(status, clock.monotonicMs())),
+      (worker) => each((windows) => windows.workerGone(worker)),
+    ),
+  ]);
+  return {
+    async observe(scope, watched) {
+      let windows = scopes.get(scope);
+      if (windows === undefined) {
+        windows = new RolloutWindows((text) => deps.digest(Buffer.from(text)));
+        scopes.set(scope, windows);
+      }
+      const refusals = await refusalsOf(deps, store, scope, watched.epoch);
+      return windows.observe(watched, clock.monotonicMs(), Math.round(clock.wallMs()), refusals);
+    },
+    async close() {
+      await Promise.all(readers.map((reader) => reader.close()));
+    },
+  };
+}
+
+async function follow<N extends RecordName>(
+  deps: StageDeps,
+  topic: Extract<TopicKey, 'routing-metrics' | 'latency-metrics' | 'pool-status'>,
+  name: N,
+  take: (record: Records[N]) => void,
+  gone: (key: string) => void = () => undefined,
+): Promise<Reader> {
+  const codec = deps.codecs.for(name);
+  const one = ({ key, value }: InboundRecord): void => {
+    if (value === null) {
+      gone(key?.toString('utf8') ?? '');
+      return;
+    }
+    const decoded = codec.decode(value);
+    if (decoded.status === 'ok') take(decoded.value);
+    else if (decoded.status === 'schema-unknown')
+      deps.codecs.learn(decoded.schemaId).catch((error: unknown) => {
+        deps.telemetry.logger.warn({ topic, error: String(error) }, 'schema look-up failed');
+      });
+  };
+  return deps.bus.read({ topics: [deps.topics.fixed(topic)], startAt: 'latest' }, (records) =>
+    records.forEach(one),
+  );
+}
+
+/** Routers that do not run what the pointer of this epoch says. A store that is away has none to tell. */
+async function refusalsOf(
+  deps: StageDeps,
+  store: ControlStore,
+  scope: string,
+  epoch: number,
+): Promise<string[]> {
+  try {
+    const reports = await store.readReports(scope);
+    return [...reports].flatMap(([router, text]) => {
+      const report = readRouterReport(text);
+      return report?.status === 'refused' && report.epoch === epoch
+        ? [`${router}: ${report.what}: ${report.reason}`]
+        : [];
+    });
+  } catch (error) {
+    deps.telemetry.logger.debug({ scope, error: String(error) }, 'the reports of routers are not to be had');
+    return [];
+  }
+}

@@ -1,0 +1,271 @@
+import type { PoolStatus, RouterWindow, WorkerWindow } from '../../contracts/records.ts';
+import { LatencySketch } from '../../core/latency/sketch.ts';
+import type { ArmObservation, Observation, ShadowObservation } from '../../core/rollout/observation.ts';
+
+/** Which rollout is watched, and under which epoch its stage runs: what was decided under another one is not counted. */
+export interface Watched {
+  /** Name of the policy. */
+  policy: string;
+  epoch: number;
+  candidateDigest: string;
+}
+
+type Arm = WorkerWindow['arm'];
+
+interface ArmCounts {
+  outcomes: Map<string, number>;
+  late: number;
+  endToEnd: LatencySketch;
+}
+
+type ShadowCounts = Omit<ShadowObservation, 'costUsP99' | 'leaves' | 'projectedUtilisation'> & {
+  cost: LatencySketch;
+  leaves: Map<string, number>;
+  /** Of each router its newest: its own requests' part of each pool. */
+  projected: Map<string, Readonly<Record<string, number>>>;
+};
+
+interface PoolCounts {
+  busy: { sum: number; beats: number };
+  queue: LatencySketch;
+}
+
+/** τ are quantiles of the control: from fewer requests p99 means nothing. */
+const FREEZE_REQUESTS_MIN = 200;
+const QUANTILES = [0.5, 0.95, 0.99] as const;
+/** A source's sequence numbers that are remembered, so that a window that comes twice counts once. */
+const SEEN_MAX = 64;
+/** Processes come and go for months. */
+const SOURCES_MAX = 4_096;
+const STATUS_STALE_MS = 3_000;
+
+/**
+ * Merges the windows of routers and workers into what a rollout is judged by. Windows may come late, twice, or out of order; each counts once,
+ * in the look that comes next, and only under the epoch that it was decided under.
+ */
+export class RolloutWindows {
+  readonly #digest: (text: string) => string;
+  #watched: Watched = { policy: '', epoch: -1, candidateDigest: '' };
+  #arms: Record<Arm, ArmCounts> = { STABLE: newArm(), CANARY: newArm() };
+  #shadow: ShadowCounts | undefined;
+  #pools = new Map<string, PoolCounts>();
+  readonly #statuses = new Map<string, { status: PoolStatus; atMs: number }>();
+  readonly #seen = new Map<string, number[]>();
+  /** p50, p95, p99 of the control when the stage began to be watched. */
+  #tausMs: readonly [number, number, number] | undefined;
+  #freezing = new LatencySketch();
+  #sinceMs: number | undefined;
+
+  /** @param digest shortens the fingerprint */
+  constructor(digest: (text: string) => string) {
+    this.#digest = digest;
+  }
+
+  takeRouterWindow(window: RouterWindow): void {
+    if (!this.#isNew(window.router, window.sequence)) return;
+    const { epoch, candidateDigest } = this.#watched;
+    if (window.policyEpoch !== epoch || window.candidateDigest !== candidateDigest) return;
+    for (const { arm, analysed, outcomes } of window.arms) {
+      if (analysed) addCounts(this.#arms[arm].outcomes, outcomes);
+    }
+    if (window.shadow.length > 0) this.#takeShadow(window);
+  }
+
+  takeWorkerWindow(window: WorkerWindow): void {
+    if (!this.#isNew(`${window.worker} ${window.incarnation}`, window.sequence)) return;
+    this.#poolOf(window.pool).queue.merge(LatencySketch.fromBytes(window.queueSketch));
+    const { epoch, policy } = this.#watched;
+    if (window.policyEpoch !== epoch || window.policy !== policy || !window.analysed) return;
+    const counts = this.#arms[window.arm];
+    addCounts(counts.outcomes, window.outcomes);
+    counts.late += window.late;
+    counts.endToEnd.merge(LatencySketch.fromBytes(window.endToEndSketch));
+  }
+
+  takeStatus(status: PoolStatus, nowMs: number): void {
+    this.#statuses.set(status.worker, { status, atMs: nowMs });
+    const { busy } = this.#poolOf(status.pool);
+    busy.sum += status.utilisation;
+    busy.beats += 1;
+  }
+
+  workerGone(worker: string): void {
+    this.#statuses.delete(worker);
+  }
+
+  /**
+   * What was seen since the last look at this stage; undefined at its first, from which on it is counted.
+   * @param nowMs monotonic
+   * @param atMs when, for the log
+   */
+  observe(
+    watched: Watched,
+    nowMs: number,
+    atMs: number,
+    refusals: readonly string[],
+  ): Observation | undefined {
+    const sinceMs = this.#sinceMs;
+    if (!isSame(this.#watched, watched) || sinceMs === undefined) {
+      this.#begin(watched, nowMs);
+      return undefined;
+    }
+    const observation: Observation = {
+      atMs,
+      windowMs: nowMs - sinceMs,
+      stable: this.#observeArm('STABLE'),
+      canary: this.#observeArm('CANARY'),
+      stableLatencyMs: quantiles(this.#arms.STABLE.endToEnd),
+      shadow: this.#observeShadow(),
+      pools: Object.fromEntries([...this.#pools].map(([pool, counts]) => [pool, observePool(counts)])),
+      fingerprint: this.#fingerprint(nowMs),
+      refusals,
+    };
+    this.#freeze();
+    this.#clear(nowMs);
+    return observation;
+  }
+
+  #begin(watched: Watched, nowMs: number): void {
+    this.#watched = watched;
+    this.#tausMs = undefined;
+    this.#freezing = new LatencySketch();
+    this.#clear(nowMs);
+  }
+
+  #clear(nowMs: number): void {
+    this.#arms = { STABLE: newArm(), CANARY: newArm() };
+    this.#shadow = undefined;
+    this.#pools = new Map();
+    this.#sinceMs = nowMs;
+  }
+
+  /** Before a window is counted over τ, never by the window itself. */
+  #freeze(): void {
+    if (this.#tausMs !== undefined) return;
+    this.#freezing.merge(this.#arms.STABLE.endToEnd);
+    if (this.#freezing.count >= FREEZE_REQUESTS_MIN) this.#tausMs = quantiles(this.#freezing);
+  }
+
+  #observeArm(arm: Arm): ArmObservation {
+    const { outcomes, late, endToEnd } = this.#arms[arm];
+    const of = (outcome: string): number => outcomes.get(outcome) ?? 0;
+    const over = (index: 0 | 1 | 2): number =>
+      this.#tausMs === undefined ? 0 : endToEnd.countOver(this.#tausMs[index]);
+    return {
+      requests: [...outcomes.values()].reduce((sum, count) => sum + count, 0),
+      // an answer by another kernel than the policy named is the policy's fault
+      errors: of('REJECTED') + of('DEGRADED'),
+      deadLettered: of('DEAD_LETTERED'),
+      deadlineMissed: of('EXPIRED') + late,
+      over: [over(0), over(1), over(2)],
+    };
+  }
+
+  #takeShadow(window: RouterWindow): void {
+    const shadow = this.#shadow ?? newShadow();
+    const sum = (of: (leaf: RouterWindow['shadow'][number]) => number): number =>
+      window.shadow.reduce((total, leaf) => total + of(leaf), 0);
+    const cost = shadow.cost;
+    cost.merge(LatencySketch.fromBytes(window.shadowCostSketch));
+    addCounts(shadow.leaves, window.shadowLeaves);
+    shadow.projected.set(window.router, window.projectedUtilisation);
+    this.#shadow = {
+      ...shadow,
+      requests: shadow.requests + sum(({ requests }) => requests),
+      changed: shadow.changed + sum(({ changed }) => changed),
+      changedOutsideDeclared:
+        shadow.changedOutsideDeclared + sum(({ changedUndeclared }) => changedUndeclared),
+      latencyApart: shadow.latencyApart + sum(({ latencyRatioOverUndeclared }) => latencyRatioOverUndeclared),
+      exceptions: shadow.exceptions + window.shadowExceptions,
+    };
+  }
+
+  #observeShadow(): ShadowObservation | undefined {
+    if (this.#shadow === undefined) return undefined;
+    const { cost, leaves, projected, ...counts } = this.#shadow;
+    const utilisation = new Map<string, number>();
+    for (const parts of projected.values()) addCounts(utilisation, parts);
+    return {
+      ...counts,
+      costUsP99: cost.quantileMs(0.99),
+      leaves: Object.fromEntries(leaves),
+      projectedUtilisation: Object.fromEntries(utilisation),
+    };
+  }
+
+  /** Which builds serve which models in which pools; workers that come and go do not change it. */
+  #fingerprint(nowMs: number): string {
+    const parts = new Set<string>();
+    for (const [worker, { status, atMs }] of this.#statuses) {
+      if (nowMs - atMs > STATUS_STALE_MS) this.#statuses.delete(worker);
+      else parts.add(servedBy(status));
+    }
+    return this.#digest([...parts].sort().join('\n'));
+  }
+
+  #poolOf(pool: string): PoolCounts {
+    let counts = this.#pools.get(pool);
+    if (counts === undefined) {
+      counts = { busy: { sum: 0, beats: 0 }, queue: new LatencySketch() };
+      this.#pools.set(pool, counts);
+    }
+    return counts;
+  }
+
+  #isNew(source: string, sequence: number): boolean {
+    const seen = this.#seen.get(source) ?? [];
+    if (seen.includes(sequence)) return false;
+    seen.push(sequence);
+    if (seen.length > SEEN_MAX) seen.shift();
+    this.#seen.delete(source);
+    this.#seen.set(source, seen);
+    if (this.#seen.size > SOURCES_MAX) {
+      const [oldest] = this.#seen.keys();
+      if (oldest !== undefined) this.#seen.delete(oldest);
+    }
+    return true;
+  }
+}
+
+function newArm(): ArmCounts {
+  return { outcomes: new Map(), late: 0, endToEnd: new LatencySketch() };
+}
+
+function newShadow(): ShadowCounts {
+  return {
+    requests: 0,
+    changed: 0,
+    changedOutsideDeclared: 0,
+    latencyApart: 0,
+    exceptions: 0,
+    cost: new LatencySketch(),
+    leaves: new Map(),
+    projected: new Map(),
+  };
+}
+
+function addCounts(into: Map<string, number>, counts: Readonly<Record<string, number>>): void {
+  for (const [key, count] of Object.entries(counts)) into.set(key, (into.get(key) ?? 0) + count);
+}
+
+function observePool({ busy, queue }: PoolCounts): Observation['pools'][string] {
+  return {
+    utilisation: busy.beats === 0 ? 0 : busy.sum / busy.beats,
+    queueMsP99: queue.quantileMs(0.99),
+  };
+}
+
+function quantiles(sketch: LatencySketch): readonly [number, number, number] | undefined {
+  if (sketch.count === 0) return undefined;
+  const [p50, p95, p99] = QUANTILES;
+  return [sketch.quantileMs(p50), sketch.quantileMs(p95), sketch.quantileMs(p99)];
+}
+
+function servedBy({ pool, build, backend, models }: PoolStatus): string {
+  const served = models.map(({ family, version, variant }) => `${family}@${version} ${variant}`).sort();
+  return [pool, build, backend, ...served].join(' ');
+}
+
+function isSame(a: Watched, b: Watched): boolean {
+  return a.policy === b.policy && a.epoch === b.epoch && a.candidateDigest === b.candidateDigest;
+}

@@ -1,0 +1,72 @@
+import type { PolicyDecision, RoutableRequest } from '../../contracts/records.ts';
+import type { Leaf } from '../../core/policy/compile.ts';
+import { explainDecision } from '../../core/policy/explain.ts';
+import type { TargetWanted } from '../../core/routing/choose.ts';
+import type { ActivePolicy } from './active-policy.ts';
+
+/** A policy with what it takes to decide a request by it. */
+export class DecidingPolicy {
+  readonly active: ActivePolicy;
+  readonly leaves: readonly Leaf[];
+  /** Of each leaf. */
+  readonly #targets: readonly TargetWanted[];
+  readonly #vector: Float64Array;
+
+  constructor(active: ActivePolicy) {
+    this.active = active;
+    this.leaves = active.compiled.leaves;
+    this.#targets = this.leaves.map((leaf) => ({ ...leaf.target, fallback: leaf.fallback }));
+    this.#vector = new Float64Array(active.compiled.signalNames.length);
+  }
+
+  /** Index of the leaf. */
+  decide(request: RoutableRequest): number {
+    const { compiled } = this.active;
+    const vector = this.#vector;
+    const names = compiled.signalNames;
+    for (let i = 0; i < names.length; i += 1) vector[i] = request.signals[names[i] ?? ''] ?? Number.NaN;
+    return compiled.decide(vector, request.context);
+  }
+
+  leafAt(index: number): Leaf {
+    const leaf = this.leaves[index];
+    if (leaf === undefined) throw new Error(`leaf ${index} is not in the policy`);
+    return leaf;
+  }
+
+  targetAt(index: number): TargetWanted {
+    const target = this.#targets[index];
+    if (target === undefined) throw new Error(`leaf ${index} is not in the policy`);
+    return target;
+  }
+
+  /** The path that the request takes, for people. */
+  explain(request: RoutableRequest): ReturnType<typeof explainDecision> {
+    this.decide(request);
+    return explainDecision(this.active.compiled, this.#vector, request.context);
+  }
+}
+
+/** What was decided for one request, and by whom. */
+export interface Decided {
+  readonly policy: DecidingPolicy;
+  /** Index into the policy's leaves. */
+  readonly leaf: number;
+  readonly arm: PolicyDecision['arm'];
+  /** Whether the statistics of a rollout count the request. */
+  readonly analysed: boolean;
+}
+
+/** As it goes with the dispatch. */
+export function decisionOf({ policy, leaf, arm, analysed }: Decided): PolicyDecision {
+  const { ref, epoch } = policy.active;
+  return {
+    digest: ref.digest,
+    name: ref.name,
+    version: ref.version,
+    epoch,
+    leaf: policy.leafAt(leaf).id,
+    arm,
+    analysed,
+  };
+}

@@ -1,0 +1,225 @@
+import { MillraceError } from '../../core/errors.ts';
+import type { RouterReport } from '../../core/rollout/router-report.ts';
+import type { Cancel, Clock } from '../../ports/clock.ts';
+import type { CanaryPointer, ControlStore, PolicyPointer, PolicyRef } from '../../ports/control-store.ts';
+import type { LastKnownGood } from '../../ports/last-known-good.ts';
+import type { Telemetry } from '../../ports/telemetry.ts';
+import type { ActiveCanary, ActivePolicy } from './active-policy.ts';
+import { CanaryLease } from './canary-lease.ts';
+import { PolicyCheck, type PolicyCheckOptions, type PolicyVerdict } from './policy-check.ts';
+
+export interface PointerAdoptionOptions extends PolicyCheckOptions {
+  store: Pick<ControlStore, 'readDocument'>;
+  clock: Clock;
+  telemetry: Telemetry;
+  /** Whose pointer is followed, such as `policy/feed-router`. */
+  scope: string;
+  /** Where what passed every check is kept for the next start; nowhere where it is left out. */
+  lastKnownGood?: LastKnownGood | undefined;
+  /** The swap: from now on these decide. Called only where something changed. */
+  apply(stable: ActivePolicy, canary: ActiveCanary | undefined): void;
+}
+
+/**
+ * What a pointer means for a router. Only a higher epoch is adopted, and only after every check of its documents; a refusal leaves the stable
+ * policy as it is, with its reason. The canary is a matter of its own: one that is refused does not hold up the stable policy, and one that
+ * passed is obeyed only while its lease is held.
+ */
+export class PointerAdoption {
+  readonly #options: PointerAdoptionOptions;
+  readonly #check: PolicyCheck;
+  readonly #lease = new CanaryLease();
+  #pointer: PolicyPointer | undefined;
+  #stable: ActivePolicy | undefined;
+  /** It passed; whether it is obeyed is up to the lease. */
+  #canary: ActiveCanary | undefined;
+  #applied: { stable: ActivePolicy; canary: ActiveCanary | undefined } | undefined;
+  #cancelLapse: Cancel | undefined;
+  #savedEpoch = 0;
+  #saving: Promise<void> = Promise.resolve();
+  #closed = false;
+
+  constructor(options: PointerAdoptionOptions) {
+    this.#options = options;
+    this.#check = new PolicyCheck(options);
+  }
+
+  /**
+   * Starts with what an earlier life kept: the newest generation that passes. Its canary waits for a sign that its controller lives.
+   * @returns the epoch that is in force then
+   */
+  async restore(): Promise<number | undefined> {
+    const { lastKnownGood, scope, telemetry } = this.#options;
+    for (const { pointer, documents } of (await lastKnownGood?.load(scope)) ?? []) {
+      const verdict = await this.#check.check(pointer.stable, documents.get(pointer.stable.digest));
+      if (this.#closed) return undefined;
+      if (verdict.status === 'refused') {
+        const what = { scope, epoch: pointer.epoch, reason: verdict.reason };
+        telemetry.logger.error(what, 'a last-known-good policy does not pass; trying the one before');
+        continue;
+      }
+      if (pointer.canary !== undefined)
+        await this.#check.check(pointer.canary.policy, documents.get(pointer.canary.policy.digest));
+      this.#adoptStable(pointer, { ...stableOf(pointer, verdict), source: 'last-known-good' });
+      this.#savedEpoch = pointer.epoch;
+      this.#applyWhatHolds();
+      return pointer.epoch;
+    }
+    return undefined;
+  }
+
+  /** @param askedAtMs when the store was asked, by the monotonic clock @returns what there is to report */
+  async take(pointer: PolicyPointer | undefined, askedAtMs: number): Promise<RouterReport | undefined> {
+    const refused = pointer === undefined ? undefined : this.#refuseContradiction(pointer);
+    if (refused !== undefined) return refused;
+    this.#lease.saw(pointer, askedAtMs);
+    if (pointer === undefined) return undefined;
+    const refusals = [await this.#takeStable(pointer), await this.#takeCanary(pointer)];
+    if (this.#closed) return undefined;
+    this.#applyWhatHolds();
+    const refusal = refusals.find((report) => report !== undefined);
+    return refusal ?? { status: 'applied', epoch: pointer.epoch };
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#cancelLapse?.();
+    await this.#saving;
+  }
+
+  /** An epoch that went back, or one that has two meanings: a store restored from a backup, or a second writer. */
+  #refuseContradiction(pointer: PolicyPointer): RouterReport | undefined {
+    const known = this.#pointer;
+    if (known === undefined || pointer.epoch > known.epoch) return undefined;
+    if (pointer.epoch === known.epoch && pointer.stable.digest === known.stable.digest) return undefined;
+    const reason =
+      pointer.epoch < known.epoch
+        ? `epoch ${pointer.epoch} is older than epoch ${known.epoch}, which is in force`
+        : `epoch ${pointer.epoch} is in force with another policy, ${known.stable.digest}`;
+    return { status: 'refused', epoch: pointer.epoch, what: 'pointer', reason };
+  }
+
+  async #takeStable(pointer: PolicyPointer): Promise<RouterReport | undefined> {
+    const { epoch, stable } = pointer;
+    if (epoch === this.#pointer?.epoch) {
+      if (this.#stable?.source !== 'store')
+        this.#stable = this.#stable && { ...this.#stable, source: 'store' };
+      return undefined;
+    }
+    const verdict = await this.#verdictOn(stable);
+    if (this.#closed) return undefined;
+    if (verdict.status === 'refused') {
+      // Whatever the new pointer wants, it is not the canary of the one before.
+      this.#canary = undefined;
+      return { status: 'refused', epoch, what: 'stable', reason: verdict.reason };
+    }
+    this.#adoptStable(pointer, stableOf(pointer, verdict));
+    // The canary's document may take a while, or never come.
+    if (pointer.canary !== undefined && this.#check.known(pointer.canary.policy) === undefined)
+      this.#applyWhatHolds();
+    return undefined;
+  }
+
+  #adoptStable(pointer: PolicyPointer, stable: ActivePolicy): void {
+    this.#pointer = pointer;
+    this.#stable = stable;
+    this.#canary = undefined;
+  }
+
+  async #takeCanary(pointer: PolicyPointer): Promise<RouterReport | undefined> {
+    const { epoch, canary } = pointer;
+    if (this.#closed || epoch !== this.#pointer?.epoch) return undefined;
+    if (this.#canary !== undefined) return undefined;
+    if (canary === undefined) {
+      this.#save(pointer);
+      return undefined;
+    }
+    const verdict = await this.#verdictOn(canary.policy);
+    if (this.#closed) return undefined;
+    if (verdict.status === 'passed') this.#canary = canaryOf(pointer, canary, verdict);
+    if (verdict.status === 'passed' || verdict.lasting) this.#save(pointer);
+    return verdict.status === 'passed'
+      ? undefined
+      : { status: 'refused', epoch, what: 'canary', reason: verdict.reason };
+  }
+
+  async #verdictOn(ref: PolicyRef): Promise<PolicyVerdict> {
+    const known = this.#check.known(ref);
+    if (known !== undefined) return known;
+    try {
+      return await this.#check.check(ref, await this.#options.store.readDocument(ref.digest));
+    } catch (error) {
+      if (!(error instanceof MillraceError)) throw error;
+      return { status: 'refused', reason: error.message, lasting: false };
+    }
+  }
+
+  #applyWhatHolds(): void {
+    const { clock, telemetry, scope, apply } = this.#options;
+    const stable = this.#stable;
+    if (stable === undefined) return;
+    const isObeyed = this.#canary !== undefined && this.#lease.isHeld(clock.monotonicMs());
+    const canary = isObeyed ? this.#canary : undefined;
+    this.#awaitLapse(isObeyed);
+    if (this.#applied?.stable === stable && this.#applied.canary === canary) return;
+    this.#applied = { stable, canary };
+    apply(stable, canary);
+    const candidate = canary && {
+      version: canary.policy.ref.version,
+      mode: canary.mode,
+      percent: canary.percent,
+    };
+    telemetry.logger.info(
+      { scope, epoch: stable.epoch, version: stable.ref.version, source: stable.source, canary: candidate },
+      'policy applied',
+    );
+  }
+
+  #awaitLapse(isObeyed: boolean): void {
+    const { clock, telemetry, scope } = this.#options;
+    this.#cancelLapse?.();
+    this.#cancelLapse = undefined;
+    if (!isObeyed) return;
+    this.#cancelLapse = clock.after(this.#lease.untilMs - clock.monotonicMs(), () => {
+      telemetry.logger.warn(
+        { scope, epoch: this.#stable?.epoch },
+        'the lease of the canary lapsed: no sign of its controller; the stable policy decides everything',
+      );
+      this.#applyWhatHolds();
+    });
+  }
+
+  /** Only once for each epoch: a beat changes nothing that a start could use. */
+  #save(pointer: PolicyPointer): void {
+    const { lastKnownGood, scope, telemetry } = this.#options;
+    if (lastKnownGood === undefined || pointer.epoch <= this.#savedEpoch) return;
+    this.#savedEpoch = pointer.epoch;
+    const canary = this.#canary === undefined ? undefined : pointer.canary;
+    const documents = new Map<string, Uint8Array>();
+    for (const ref of [pointer.stable, canary?.policy]) {
+      if (ref === undefined) continue;
+      const bytes = this.#check.bytesOf(ref);
+      if (bytes === undefined) return;
+      documents.set(ref.digest, bytes);
+    }
+    this.#saving = this.#saving
+      .then(() => lastKnownGood.save(scope, { pointer: { ...pointer, canary }, documents }))
+      .catch((error: unknown) =>
+        telemetry.logger.warn(
+          { scope, error: String(error) },
+          'the policy in force could not be kept on disk',
+        ),
+      );
+  }
+}
+
+type Passed = Extract<PolicyVerdict, { status: 'passed' }>;
+
+function stableOf({ stable, epoch }: PolicyPointer, { compiled }: Passed): ActivePolicy {
+  return { ref: stable, epoch, compiled, source: 'store' };
+}
+
+function canaryOf({ epoch }: PolicyPointer, canary: CanaryPointer, { compiled }: Passed): ActiveCanary {
+  const { policy, mode, percent, salt, unit } = canary;
+  return { policy: { ref: policy, epoch, compiled, source: 'store' }, mode, percent, salt, unit };
+}

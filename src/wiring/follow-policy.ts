@@ -1,0 +1,78 @@
+import { fileLastKnownGood } from '../adapters/system/last-known-good.ts';
+import { policyThread } from '../adapters/system/policy-thread.ts';
+import type { Settings } from '../config/settings.ts';
+import { compilePolicy } from '../core/policy/compile.ts';
+import type { Fleet } from '../core/policy/fleet.ts';
+import type { ControlStore } from '../ports/control-store.ts';
+import type { ActiveCanary, ActivePolicy } from '../stages/request-router/active-policy.ts';
+import { PolicySource } from '../stages/request-router/policy-source.ts';
+import type { Router } from '../stages/request-router/router.ts';
+import type { StageDeps } from '../stages/stage.ts';
+import { compileChecked, digestOf } from './policy-files.ts';
+
+/** What decides. */
+export interface Policies {
+  stable: ActivePolicy;
+  canary: ActiveCanary | undefined;
+}
+
+export interface PolicyFollowing {
+  start(): Promise<void>;
+  policies(): Policies;
+  /** From now on this router decides by them. */
+  swapOn(router: Router): void;
+  close(): Promise<void>;
+}
+
+/** Follows the pointer from before there is a router, so that its first request already meets the policy in force. */
+export function followPolicy(
+  settings: Settings,
+  deps: StageDeps,
+  surroundings: {
+    fleet: Fleet;
+    store: ControlStore;
+    name: string;
+    builtIn: ActivePolicy;
+    checkIn?: 'thread' | 'event-loop';
+  },
+): PolicyFollowing {
+  const { fleet, store, name, builtIn } = surroundings;
+  const thread = surroundings.checkIn === 'event-loop' ? undefined : policyThread(deps.clock);
+  let policies: Policies = { stable: builtIn, canary: undefined };
+  let swap: (() => void) | undefined;
+  const { stateFolder } = settings.router;
+  const source = new PolicySource({
+    store,
+    clock: deps.clock,
+    random: deps.random.stream('policy.poll'),
+    telemetry: deps.telemetry,
+    scope: `policy/${builtIn.ref.name}`,
+    member: name,
+    lastKnownGood:
+      stateFolder === ''
+        ? undefined
+        : fileLastKnownGood({ folder: stateFolder, logger: deps.telemetry.logger }),
+    digest: digestOf,
+    compile: async (bytes) =>
+      // Before there is a router nothing can be held up, and a start is quicker without a thread.
+      thread === undefined || swap === undefined
+        ? compileChecked(bytes, fleet)
+        : compilePolicy(await thread.read(bytes, fleet), { fleet }),
+    apply: (stable, canary) => {
+      policies = { stable, canary };
+      swap?.();
+    },
+  });
+  return {
+    start: () => source.start(),
+    async close() {
+      await source.close();
+      await thread?.close();
+    },
+    policies: () => policies,
+    swapOn(router) {
+      swap = () => router.setPolicy(policies.stable, policies.canary);
+      if (router.policy !== policies.stable || router.canary !== policies.canary) swap();
+    },
+  };
+}

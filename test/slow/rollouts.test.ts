@@ -1,0 +1,232 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type CommandType, type ControlEvent, makeControlCommand } from '../../src/contracts/records.ts';
+import type { Stack } from '../../src/local-stack/stack.ts';
+import { startStack } from '../../src/local-stack/start-stack.ts';
+import { type Load, moreResults, startLoad } from './load.ts';
+import { eventually, type PlannedProcess, type RealPipeline, startRealPipeline } from './real-pipeline.ts';
+
+const SCOPE = 'policy/rollouts';
+const PATIENCE_MS = 240_000;
+let stack: Stack;
+let pipeline: RealPipeline;
+let load: Load;
+const events: ControlEvent[] = [];
+
+/** Everything goes to one device; the author declares it, so that the shadow has nothing to object. */
+function policy(version: number, to: string): string {
+  return `
+apiVersion: millrace/v1
+kind: RoutingPolicy
+name: rollouts
+version: ${version}
+expect: {changedShare: [0, 1], leaves: [all]}
+tree:
+  - {id: all, to: ${to}}
+rollout: {shadow: 3s, canary: {percent: 20, dwell: 60s}, ramp: [50], unit: requestId}
+`;
+}
+const GOOD = '{accelerator: gpu-a100, kernel: dense, memory: hbm}';
+const SLOW = '{accelerator: gpu-v100, kernel: dense, memory: hbm}';
+const LACKING = '{accelerator: fpga, kernel: sparse, memory: host}';
+
+function worker(pool: string, environment: Record<string, string> = {}): PlannedProcess {
+  return {
+    name: pool,
+    service: 'accelerator-worker',
+    environment: {
+      MILLRACE_WORKER_NAME: pool,
+      MILLRACE_WORKER_POOL: pool,
+      MILLRACE_WORKER_SLOTS: '0,1',
+      MILLRACE_WORKER_BACKEND: 'simulated',
+      ...environment,
+    },
+  };
+}
+
+beforeAll(async () => {
+  stack = await startStack();
+  const builtIn = join(mkdtempSync(join(tmpdir(), 'millrace-rollouts-')), 'policy.yaml');
+  writeFileSync(builtIn, policy(1, GOOD));
+  pipeline = await startRealPipeline(stack.environment, {
+    environment: {
+      MILLRACE_FLEET: 'test/slow/rollouts/fleet.yaml',
+      MILLRACE_POLICY: builtIn,
+      MILLRACE_SLOTS_PER_POOL: '2',
+      MILLRACE_CONTROLLER_ACCEPT_UNSIGNED: 'true',
+      MILLRACE_CONTROLLER_AUTO_PROMOTE: 'true',
+      MILLRACE_CONTROLLER_LOOK_MS: '2000',
+      MILLRACE_CONTROLLER_SHADOW_REQUESTS_MIN: '200',
+    },
+    processes: [
+      { name: 'controller', service: 'policy-controller' },
+      { name: 'extractor', service: 'feature-extractor' },
+      { name: 'router-1', service: 'request-router' },
+      { name: 'router-2', service: 'request-router' },
+      worker('good'),
+      // a millisecond becomes a twentieth of a second: five times the way through Kafka
+      worker('slow', { MILLRACE_WORKER_SIMULATED_SLOWDOWN: '60' }),
+      worker('lacking'),
+    ],
+  });
+  const { bus, codecs, topics } = pipeline.client;
+  const codec = codecs.for('ControlEvent');
+  let taking = Promise.resolve();
+  await bus.read({ topics: [topics.fixed('control-events')], startAt: 'earliest' }, (records) => {
+    taking = taking.then(async () => {
+      for (const { value } of records) {
+        const first = codec.decode(value);
+        if (first.status === 'schema-unknown') await codecs.learn(first.schemaId);
+        const decoded = codec.decode(value);
+        if (decoded.status === 'ok') events.push(decoded.value);
+      }
+    });
+  });
+  load = await startLoad(pipeline.client);
+  await moreResults(load.ledger, 30);
+});
+
+afterAll(async () => {
+  await load?.end();
+  await pipeline?.close();
+  await stack?.stop();
+});
+
+async function send(type: CommandType, body: string): Promise<string> {
+  const { bus, codecs, topics, newId } = pipeline.client;
+  const commandId = newId();
+  const command = makeControlCommand({
+    commandId,
+    scope: SCOPE,
+    type,
+    body: Buffer.from(body),
+    actor: 'test',
+  });
+  await bus.produce({
+    topic: topics.fixed('control'),
+    partition: 0,
+    key: Buffer.from(SCOPE),
+    value: codecs.for('ControlCommand').encode(command),
+  });
+  await eventually(() => events.some((event) => event.commandId === commandId), `${type} is decided`);
+  const refused = events.find((event) => event.commandId === commandId && !event.accepted);
+  expect(refused?.reason ?? '').toBe('');
+  return commandId;
+}
+
+/** Rolls a version out until it ends by itself; answers what the log tells of it. */
+async function rollOut(version: number, to: string): Promise<ControlEvent[]> {
+  await send('PUBLISH_POLICY', policy(version, to));
+  const begin = events.length;
+  await send('START', JSON.stringify({ version }));
+  const story = (): ControlEvent[] => events.slice(begin);
+  const isOver = ({ type, evidence }: ControlEvent): boolean =>
+    type === 'rollout-rolled-back' ||
+    type === 'rollout-aborted' ||
+    (type === 'rollout-advanced' && (JSON.parse(evidence) as { to: unknown }).to === 'live');
+  await eventually(() => story().some(isOver), `the rollout of version ${version} ends`, PATIENCE_MS).catch(
+    (error: unknown) => {
+      throw new Error(
+        `${String(error)}; the log: ${story()
+          .map(({ type, evidence }) => `${type} ${evidence}`)
+          .join('\n')}`,
+      );
+    },
+  );
+  return story();
+}
+
+/** Seconds from the beginning of the canary to the end of the story. */
+function canarySeconds(story: readonly ControlEvent[]): number {
+  const begun = story.find(({ type }) => type === 'rollout-advanced');
+  const ended = story.at(-1);
+  return ((ended?.occurredAt ?? Number.NaN) - (begun?.occurredAt ?? Number.NaN)) / 1_000;
+}
+
+it('row 16: a canary that is five times slower is rolled back by itself, and nobody gets an error', {
+  timeout: 400_000,
+}, async () => {
+  await send('PUBLISH_POLICY', policy(1, GOOD));
+  const story = await rollOut(2, SLOW);
+  const types = story.map(({ type }) => type).filter((type) => type !== 'rollout-looked');
+  expect(types).toEqual(['rollout-started', 'rollout-advanced', 'rollout-rolled-back']);
+  const rolledBack = JSON.parse(story.at(-1)?.evidence ?? '{}') as { reason: string };
+  expect(rolledBack.reason).toMatch(/over p\d\d/);
+  console.info(
+    `row 16: rolled back ${canarySeconds(story).toFixed(1)} s after the canary began: ${rolledBack.reason}`,
+  );
+  const { outcomes } = load.ledger.summary();
+  expect({ ...outcomes, scored: 0 }).toEqual({
+    scored: 0,
+    degraded: 0,
+    expired: 0,
+    rejected: 0,
+    deadLettered: 0,
+  });
+});
+
+it('row 17: a canary with errors while the control has none is rolled back by itself', {
+  timeout: 400_000,
+}, async () => {
+  const story = await rollOut(3, LACKING);
+  const rolledBack = JSON.parse(story.at(-1)?.evidence ?? '{}') as { reason: string };
+  expect(rolledBack.reason).toMatch(/errors/);
+  console.info(
+    `row 17: rolled back ${canarySeconds(story).toFixed(1)} s after the canary began: ${rolledBack.reason}`,
+  );
+});
+
+it('row 22: a rollback leaves the candidate nothing: whatever is decided from then on is the stable policy’s', {
+  timeout: 120_000,
+}, async () => {
+  const before = load.ledger.summary().outcomes.degraded;
+  await moreResults(load.ledger, 300);
+  expect(load.ledger.summary().outcomes.degraded - before).toBeLessThanOrEqual(5);
+  const after = load.ledger.summary().outcomes.degraded;
+  await moreResults(load.ledger, 300);
+  expect(load.ledger.summary().outcomes.degraded).toBe(after);
+});
+
+/** Publishes and starts a version, waits until its shadow is held for this reason (a busy machine may give others too), and takes it back. */
+async function expectHeldInShadow(version: number, text: string, code: string): Promise<void> {
+  await send('PUBLISH_POLICY', text);
+  const begin = events.length;
+  await send('START', JSON.stringify({ version }));
+  const codes = (): string[] =>
+    events
+      .slice(begin)
+      .filter(({ type }) => type === 'rollout-held')
+      .flatMap(({ evidence }) => (JSON.parse(evidence) as { reasons: { code: string }[] }).reasons)
+      .map((reason) => reason.code);
+  await eventually(
+    () => codes().includes(code),
+    `the shadow of version ${version} is held for ${code}`,
+    PATIENCE_MS,
+  );
+  expect(events.slice(begin).map(({ type }) => type)).not.toContain('rollout-advanced');
+  await send('ABORT', JSON.stringify({ reason: 'seen' }));
+}
+
+it('a shadow is held for what it would do, each with its own reason, and decides nothing', {
+  timeout: 600_000,
+}, async () => {
+  const pools = new Set<string>();
+  const { bus, codecs, topics } = pipeline.client;
+  const results = await bus.read(
+    { topics: [topics.fixed('scored-results')], startAt: 'latest' },
+    (records) => {
+      for (const { value } of records) {
+        const decoded = codecs.for('ScoredResult').decode(value);
+        if (decoded.status === 'ok') pools.add(decoded.value.target?.pool ?? 'none');
+      }
+    },
+  );
+  const undeclared = policy(4, SLOW).replace(/^expect.*\n/m, '');
+  await expectHeldInShadow(4, undeclared, 'latency-apart');
+  // the device is known by now to be slow
+  await expectHeldInShadow(5, policy(5, SLOW), 'projected-utilisation');
+  await results.close();
+  expect([...pools]).toEqual(['good']);
+});

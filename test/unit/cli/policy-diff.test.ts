@@ -1,0 +1,125 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { millrace } from './cli.fixture.ts';
+import { temporaryFolder } from './temporary-folder.ts';
+
+const STARTER = 'examples/policies/starter.yaml';
+
+const CORPUS = [
+  { signals: { sparsityRatio: 0.8, predictedCostMs: 0.2 } },
+  { signals: { sparsityRatio: 0.6, predictedCostMs: 0.2 } },
+  { signals: { sparsityRatio: 0.6, predictedCostMs: 0.2 }, context: { surface: 'feed' } },
+  { signals: { sparsityRatio: 0.1, predictedCostMs: 5, nonZeroShare: null } },
+];
+
+/** The starter with a lower floor for the sparse branch, and a corpus of four requests, of which two change. */
+function files(change: (policy: string) => string = (policy) => policy) {
+  const folder = temporaryFolder();
+  const starter = readFileSync(STARTER, 'utf8');
+  const lower = starter
+    .replace('"sparse-floor", 0.7, ', '"sparse-floor", 0.55, ')
+    .replace(/tests:[\s\S]*?\n\n/, '\n');
+  expect(lower).not.toBe(starter);
+  return {
+    after: folder.write('after.yaml', change(lower)),
+    corpus: folder.write('corpus.jsonl', `${CORPUS.map((line) => JSON.stringify(line)).join('\n')}\n\n`),
+    folder,
+  };
+}
+
+describe('millrace policy diff', () => {
+  it('shows from where to where requests go', async () => {
+    const { after, corpus } = files();
+    const { out, exitCode } = await millrace(['policy', 'diff', STARTER, after, '--corpus', corpus]);
+    expect(exitCode).toBe(0);
+    expect(out).toContain('starter@1 → starter@1, 4 requests of');
+    expect(out).toContain('2 of 4 (50.0 %) get another target or variant');
+    expect(out).toMatch(/gpu-a100 \(a100\) .*\n/);
+    expect(out).toMatch(/from leaf +to leaf +requests +share\n\S+ +mostly-zeros +2 +50\.0 %/);
+  });
+
+  it('prints JSON', async () => {
+    const { after, corpus } = files();
+    const { out } = await millrace(['policy', 'diff', STARTER, after, '--corpus', corpus, '--json']);
+    expect(JSON.parse(out)).toMatchObject({
+      before: 'starter@1',
+      fleet: 'embedded',
+      requests: 4,
+      changed: 2,
+      changedShare: 0.5,
+      changedLeaves: { 'mostly-zeros': 2 },
+      pools: { 'gpu-a100': ['a100'] },
+      unexpected: [],
+    });
+  });
+
+  it('says that nothing changes', async () => {
+    const { corpus } = files();
+    const { out } = await millrace(['policy', 'diff', STARTER, STARTER, '--corpus', corpus]);
+    expect(out).toContain('nothing changes: all 4 go where they went');
+  });
+
+  it('compares on the golden tests without a corpus, and says what that is worth', async () => {
+    const { after } = files();
+    const { out, exitCode } = await millrace(['policy', 'diff', STARTER, after]);
+    expect(exitCode).toBe(0);
+    expect(out).toMatch(
+      /12 requests of the golden tests of both \(no --corpus: these say nothing about shares of real traffic\)/,
+    );
+    const none = await millrace(['policy', 'diff', after, after]);
+    expect(none).toMatchObject({ exitCode: 2, err: expect.stringContaining('allowed: --corpus <file>') });
+  });
+
+  it.each([
+    ['expect: {changedShare: [0.4, 0.6], leaves: [mostly-zeros]}', 0, /as the policy expects/],
+    [
+      'expect: {changedShare: [0, 0.1]}',
+      1,
+      /not as expected: 50\.0 % of requests change, not 0\.0 % … 10\.0 %/,
+    ],
+    [
+      'expect: {leaves: [rest]}',
+      1,
+      /not as expected: 50\.0 % of requests change to leaf mostly-zeros, which was not declared/,
+    ],
+  ])('holds the policy to %s', async (expectation, code, message) => {
+    const { after, corpus } = files((policy) => `${policy}\n${expectation}\n`);
+    const { out, exitCode } = await millrace(['policy', 'diff', STARTER, after, '--corpus', corpus]);
+    expect(exitCode).toBe(code);
+    expect(out).toMatch(message);
+  });
+
+  it('compares policies that read different signals', async () => {
+    const { after, corpus } = files((policy) =>
+      policy.replace(/ +biasMax: .*\n/, '').replace(/ {2}- id: large-bias\n[\s\S]*?\n\n/, '\n'),
+    );
+    const { out, exitCode, err } = await millrace(['policy', 'diff', STARTER, after, '--corpus', corpus]);
+    expect({ err, exitCode }).toEqual({ err: '', exitCode: 0 });
+    expect(out).toContain('2 of 4');
+  });
+
+  it.each([
+    ['{', /corpus\.jsonl, line 1: it is not JSON/],
+    ['{"signals": {}}\n[]', /line 2: it is no request .*one JSON object per line/],
+    ['{"signals": {"a": [1]}}', /line 1: signals\.a is not allowed/],
+    ['', /holds no request/],
+    [
+      '{"signals": {"sparsityRato": 1}}',
+      /no request has a signal that the policies declare \(got "sparsityRato"; .*Did you mean "sparsityRatio"/,
+    ],
+  ])('refuses the corpus %j', async (text, message) => {
+    const { after, folder } = files();
+    const corpus = folder.write('corpus.jsonl', text);
+    const { err, exitCode } = await millrace(['policy', 'diff', STARTER, after, '--corpus', corpus]);
+    expect(exitCode).toBe(2);
+    expect(err).toMatch(message);
+  });
+
+  it('names the policy that is not valid', async () => {
+    const { folder } = files();
+    const bad = folder.write('bad.yaml', 'kind: x');
+    const { err, exitCode } = await millrace(['policy', 'diff', STARTER, bad]);
+    expect(exitCode).toBe(2);
+    expect(err).toMatch(/bad\.yaml: .*millrace policy validate/);
+  });
+});

@@ -1,0 +1,152 @@
+import { describe, expect, it } from 'vitest';
+import { memoryLastKnownGood } from '../../../../src/adapters/memory/last-known-good.ts';
+import type { KnownGood, LastKnownGood } from '../../../../src/ports/last-known-good.ts';
+import { changed, epochs, FOLLOWED_MS, newWorld, SCOPE, start } from './policy-source.fixture.ts';
+
+function known(epoch: number, text: string, digest = `digest of ${text}`): KnownGood {
+  return {
+    pointer: { epoch, term: 1, stable: { digest, name: 'test', version: epoch }, canary: undefined },
+    documents: new Map([[digest, Buffer.from(text)]]),
+  };
+}
+
+async function keeping(...goods: readonly KnownGood[]): Promise<LastKnownGood> {
+  const kept = memoryLastKnownGood();
+  for (const good of goods) await kept.save(SCOPE, good);
+  return kept;
+}
+
+describe('a router that starts while the store is away', () => {
+  it('decides by what it last ran, before its start is over', async () => {
+    const { clock, server, applied, source } = start({ lastKnownGood: await keeping(known(7, 'a')) });
+    server.stop();
+    const beganMs = clock.monotonicMs();
+    await source.start();
+    expect(clock.monotonicMs()).toBe(beganMs);
+    expect(applied).toMatchObject([{ epoch: 7, source: 'last-known-good', ref: { digest: 'digest of a' } }]);
+  });
+
+  it.each([
+    ['the newest is corrupt', [known(1, 'a'), known(2, 'forged', 'digest of b')], [1]],
+    ['the newest lacks its document', [known(1, 'a'), { ...known(2, 'b'), documents: new Map() }], [1]],
+    ['the newest does not compile any more', [known(1, 'a'), known(2, 'bad')], [1]],
+    ['both are corrupt', [known(1, 'forged', 'digest of a'), known(2, 'bad')], []],
+    ['nothing was kept', [], []],
+  ])('goes back as far as it must: %s', async (_name, goods, expected) => {
+    const { clock, server, applied, source } = start({ lastKnownGood: await keeping(...goods) });
+    server.stop();
+    const starting = source.start();
+    await clock.advanceBy(1_000);
+    await starting;
+    expect(epochs(applied)).toEqual(expected);
+  });
+
+  it('follows the store once that answers, and refuses an older epoch from it', async () => {
+    const { clock, server, applied, publish, source } = start({
+      lastKnownGood: await keeping(known(7, 'a')),
+    });
+    await publish(6, 'older');
+    server.stop();
+    await source.start();
+    server.start();
+    await clock.advanceBy(FOLLOWED_MS);
+    expect(epochs(applied)).toEqual([7]);
+    await publish(8, 'b');
+    await clock.advanceBy(FOLLOWED_MS);
+    expect(epochs(applied)).toEqual([7, 8]);
+  });
+});
+
+describe('what is kept', () => {
+  it('starts the next life (open-policy-agent/opa#3472: a persisted signed bundle fails on restart)', async () => {
+    const world = newWorld();
+    const lastKnownGood = memoryLastKnownGood();
+    const first = start({ world, lastKnownGood });
+    await first.publish(1, 'a');
+    await first.started();
+    await first.publish(2, 'b', { canary: { text: 'c' } });
+    await world.clock.advanceBy(10);
+    await first.source.close();
+    world.server.stop();
+    const second = start({ world, lastKnownGood });
+    await second.source.start();
+    expect(second.inForce()).toBe('digest of b');
+    expect(second.compiled).toEqual(['b', 'c']);
+  });
+
+  it('lets a canary wait for a beat, and needs no document from the store for it', async () => {
+    const world = newWorld();
+    const lastKnownGood = memoryLastKnownGood();
+    const first = start({ world, lastKnownGood });
+    await first.started();
+    const pointer = await first.publish(2, 'b', { canary: { text: 'c' } });
+    await world.clock.advanceBy(10);
+    await first.source.close();
+    const second = start({
+      world,
+      lastKnownGood,
+      wrap: (store) => changed(store, { readDocument: async () => undefined }),
+    });
+    await second.started();
+    await world.clock.advanceBy(FOLLOWED_MS);
+    expect(second.inForce()).toBe('digest of b');
+    await second.beat(pointer, 1);
+    await world.clock.advanceBy(10);
+    expect(second.inForce()).toBe('digest of b, canary 5 % digest of c');
+  });
+
+  it.each([
+    ['a policy that was refused', 'bad', undefined, [1]],
+    ['a policy without its text', undefined, undefined, [1]],
+    ['a policy whose canary was refused: that without its canary', 'b', 'bad canary', [2, 1]],
+    ['a policy with its canary', 'b', 'c', [2, 1]],
+  ] as const)('is only what passed every check: %s', async (_name, text, canary, expected) => {
+    const lastKnownGood = memoryLastKnownGood();
+    const { clock, publish, started } = start({ lastKnownGood });
+    await publish(1, 'a');
+    await started();
+    await publish(2, text ?? 'b', {
+      withoutText: text === undefined,
+      ...(canary === undefined ? {} : { canary: { text: canary } }),
+    });
+    await clock.advanceBy(FOLLOWED_MS);
+    const kept = await lastKnownGood.load(SCOPE);
+    expect(kept.map(({ pointer }) => pointer.epoch)).toEqual(expected);
+    expect(kept[0]?.pointer.canary?.policy.digest).toBe(canary === 'c' ? 'digest of c' : undefined);
+  });
+
+  it('is written once for each epoch, whatever beats and polls come', async () => {
+    const saved: number[] = [];
+    const lastKnownGood: LastKnownGood = {
+      load: async () => [],
+      save: async (_scope, { pointer }) => void saved.push(pointer.epoch),
+    };
+    const { clock, publish, beat, started } = start({ lastKnownGood });
+    await publish(1, 'a');
+    await started();
+    const pointer = await publish(2, 'a', { canary: { text: 'c' } });
+    for (let beats = 1; beats < 10; beats += 1) {
+      await clock.advanceBy(3_000);
+      await beat(pointer, beats);
+    }
+    expect(saved).toEqual([1, 2]);
+  });
+
+  it('does not hold up anything where it cannot be written', async () => {
+    const lastKnownGood: LastKnownGood = {
+      load: async () => [],
+      save: async () => {
+        throw new Error('no space left on device');
+      },
+    };
+    const { clock, telemetry, applied, publish, started, report } = start({ lastKnownGood });
+    await started();
+    await publish(1, 'a');
+    await clock.advanceBy(10);
+    expect(epochs(applied)).toEqual([1]);
+    expect(await report()).toEqual({ epoch: 1, status: 'applied' });
+    expect(telemetry.logs.map(({ message }) => message)).toContain(
+      'the policy in force could not be kept on disk',
+    );
+  });
+});
