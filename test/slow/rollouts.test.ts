@@ -9,7 +9,7 @@ import { type Load, moreResults, startLoad } from './load.ts';
 import { eventually, type PlannedProcess, type RealPipeline, startRealPipeline } from './real-pipeline.ts';
 
 const SCOPE = 'policy/rollouts';
-const PATIENCE_MS = 240_000;
+const PATIENCE_MS = 120_000;
 let stack: Stack;
 let pipeline: RealPipeline;
 let load: Load;
@@ -66,8 +66,8 @@ beforeAll(async () => {
       { name: 'router-1', service: 'request-router' },
       { name: 'router-2', service: 'request-router' },
       worker('good'),
-      // a millisecond becomes a twentieth of a second: five times the way through Kafka
-      worker('slow', { MILLRACE_WORKER_SIMULATED_SLOWDOWN: '60' }),
+      // half a millisecond becomes a tenth of a second: more than five times the way through Kafka
+      worker('slow', { MILLRACE_WORKER_SIMULATED_SLOWDOWN: '150' }),
       worker('lacking'),
     ],
   });
@@ -116,6 +116,10 @@ async function send(type: CommandType, body: string): Promise<string> {
   return commandId;
 }
 
+function told(story: readonly ControlEvent[]): string {
+  return story.map(({ type, evidence }) => `${type} ${evidence}`).join('\n');
+}
+
 /** Rolls a version out until it ends by itself; answers what the log tells of it. */
 async function rollOut(version: number, to: string): Promise<ControlEvent[]> {
   await send('PUBLISH_POLICY', policy(version, to));
@@ -128,11 +132,7 @@ async function rollOut(version: number, to: string): Promise<ControlEvent[]> {
     (type === 'rollout-advanced' && (JSON.parse(evidence) as { to: unknown }).to === 'live');
   await eventually(() => story().some(isOver), `the rollout of version ${version} ends`, PATIENCE_MS).catch(
     (error: unknown) => {
-      throw new Error(
-        `${String(error)}; the log: ${story()
-          .map(({ type, evidence }) => `${type} ${evidence}`)
-          .join('\n')}`,
-      );
+      throw new Error(`${String(error)}; the log: ${told(story())}`);
     },
   );
   return story();
@@ -150,7 +150,8 @@ it('row 16: a canary that is five times slower is rolled back by itself, and nob
 }, async () => {
   await send('PUBLISH_POLICY', policy(1, GOOD));
   const story = await rollOut(2, SLOW);
-  const types = story.map(({ type }) => type).filter((type) => type !== 'rollout-looked');
+  // a guardrail may hold it before the statistics are sure
+  const types = story.map(({ type }) => type).filter((type) => !/looked|held|resumed/.test(type));
   expect(types).toEqual(['rollout-started', 'rollout-advanced', 'rollout-rolled-back']);
   const rolledBack = JSON.parse(story.at(-1)?.evidence ?? '{}') as { reason: string };
   expect(rolledBack.reason).toMatch(/over p\d\d/);
@@ -204,7 +205,9 @@ async function expectHeldInShadow(version: number, text: string, code: string): 
     () => codes().includes(code),
     `the shadow of version ${version} is held for ${code}`,
     PATIENCE_MS,
-  );
+  ).catch((error: unknown) => {
+    throw new Error(`${String(error)}; the log: ${told(events.slice(begin))}`);
+  });
   expect(events.slice(begin).map(({ type }) => type)).not.toContain('rollout-advanced');
   await send('ABORT', JSON.stringify({ reason: 'seen' }));
 }

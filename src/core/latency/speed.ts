@@ -1,5 +1,5 @@
-const SPEED_MIN = 0.01;
-const SPEED_MAX = 100;
+const SPEED_MIN = 1e-4;
+const SPEED_MAX = 1e4;
 /** What was done lately counts as much as this much busy time; before any of it, the expectation does. */
 const MEMORY_MS = 500;
 

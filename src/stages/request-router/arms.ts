@@ -31,7 +31,8 @@ export class Arms {
     const isHeavy = bucketKey !== undefined && this.#heavyKeys.add(bucketKey);
     if (this.#unit.percent === 0) return this.#byStable(request, true);
     const { unit } = this.#canary;
-    const analysed = !isHeavy;
+    // who has no key is always the stable policy's: to count it would compare all of them with nobody
+    const analysed = !isHeavy && (unit === 'requestId' || bucketKey !== undefined);
     if (armOf(this.#unit, unit === 'requestId' ? request.requestId : bucketKey) === 'STABLE')
       return this.#byStable(request, analysed);
     const leaf = this.candidate.decide(request);

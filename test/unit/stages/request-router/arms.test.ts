@@ -54,8 +54,10 @@ describe('a canary', () => {
   it.each([
     ['no key', { bucketKey: '' }],
     ['its id in place of a key, as the extractor fills it in', { bucketKey: 'r1', requestId: 'r1' }],
-  ])('never decides a request with %s', (_name, fields) => {
-    expect(arms({ percent: 100 }).decide(routable(fields)).arm).toBe('STABLE');
+  ])('never decides a request with %s, which compares with nobody and is not analysed', (_name, fields) => {
+    expect(arms({ percent: 100 }).decide(routable(fields))).toMatchObject({ arm: 'STABLE', analysed: false });
+    const byRequest = arms({ percent: 100, unit: 'requestId' });
+    expect(byRequest.decide(routable(fields))).toMatchObject({ arm: 'CANARY', analysed: true });
   });
 
   it('by request decides requests without a key as well, and not all of one key alike', () => {

@@ -1,0 +1,86 @@
+import { type SlowdownMetric, slowdownOf } from './reference.ts';
+import type { TuningObservation } from './tuning-observation.ts';
+import type { References, Trial } from './tuning-state.ts';
+
+/** A step whose traffic moved by less than this part of what was to move did not work. */
+const MOVED_MIN = 0.25;
+/** A domain that is slower than it was by less is not slower. */
+const SLOWER_MIN = 1.05;
+
+/**
+ * Why a step did not help, by the first whole period after it; undefined where it did. It helped where requests moved, and what they gained is more
+ * than what the requests lost that were there already; where nobody lost, nothing speaks against it. Latencies are compared as multiples of what is usual in each domain: requests near a threshold
+ * are not those that a domain is full of.
+ */
+export function failureOf(
+  trial: Trial,
+  domains: TuningObservation['domains'],
+  references: Readonly<Record<string, References>>,
+): string | undefined {
+  const { domain, share, gaining, before } = trial;
+  if (!hasMoved(trial, domains)) return `its requests did not move from ${domain}`;
+  const theirs = meanSlowdown(gaining, domains, references);
+  const gained = share * before.domainRequests * excessOf(domain, gaining, domains, references);
+  const tolerated = SLOWER_MIN * Math.max(1, before.gainingSlowdown);
+  const lost = before.gainingRequests * Math.max(0, theirs - tolerated);
+  if (lost === 0 || gained > lost) return undefined;
+  const own = slowdownOf(references[domain], domains[domain], 'endToEnd');
+  return `${gaining.join(', ')} went from ${before.gainingSlowdown.toFixed(2)} to ${theirs.toFixed(2)} × the usual time; ${domain} is at ${own.toFixed(2)} ×`;
+}
+
+/** By the domain's part of the traffic, less what chance may do to it. */
+function hasMoved({ domain, gaining, share, before }: Trial, domains: TuningObservation['domains']): boolean {
+  const own = requestsOf([domain], domains);
+  const all = own + requestsOf(gaining, domains);
+  const allBefore = before.domainRequests + before.gainingRequests;
+  if (all === 0 || allBefore === 0) return true;
+  const was = before.domainRequests / allBefore;
+  const chance = 1 / Math.sqrt(Math.min(all, allBefore));
+  return was - own / all + chance >= MOVED_MIN * share * was;
+}
+
+/** By how many times its usual time a domain is slower than others, in its kernels or the whole way, whichever shows more. */
+export function excessOf(
+  domain: string,
+  others: readonly string[],
+  domains: TuningObservation['domains'],
+  references: Readonly<Record<string, References>>,
+): number {
+  const of = (metric: SlowdownMetric): number =>
+    slowdownOf(references[domain], domains[domain], metric) -
+    meanSlowdown(others, domains, references, metric);
+  return Math.max(of('kernel'), of('endToEnd'));
+}
+
+/** The same as a ratio. */
+export function gapOf(
+  domain: string,
+  others: readonly string[],
+  domains: TuningObservation['domains'],
+  references: Readonly<Record<string, References>>,
+): number {
+  const of = (metric: SlowdownMetric): number =>
+    slowdownOf(references[domain], domains[domain], metric) /
+    meanSlowdown(others, domains, references, metric);
+  return Math.max(of('kernel'), of('endToEnd'));
+}
+
+export function requestsOf(names: readonly string[], domains: TuningObservation['domains']): number {
+  return names.reduce((sum, name) => sum + (domains[name]?.requests ?? 0), 0);
+}
+
+/** Weighted by requests; 1 where there are none. */
+export function meanSlowdown(
+  names: readonly string[],
+  domains: TuningObservation['domains'],
+  references: Readonly<Record<string, References>>,
+  metric: SlowdownMetric = 'endToEnd',
+): number {
+  const requests = requestsOf(names, domains);
+  if (requests === 0) return 1;
+  const weighted = names.reduce(
+    (sum, name) => sum + (domains[name]?.requests ?? 0) * slowdownOf(references[name], domains[name], metric),
+    0,
+  );
+  return weighted / requests;
+}

@@ -1,0 +1,124 @@
+import type { PoolStatus, WorkerWindow } from '../../contracts/records.ts';
+import { LatencySketch } from '../../core/latency/sketch.ts';
+import {
+  type DomainObservation,
+  domainOf,
+  type LatencySummary,
+  type Metric,
+  type TuningObservation,
+} from '../../core/tuning/tuning-observation.ts';
+import type { limitsOf } from '../../core/tuning/tuning-state.ts';
+
+interface DomainCounts {
+  readonly pool: string;
+  readonly memory: string;
+  requests: number;
+  readonly sketches: Readonly<Record<Metric, LatencySketch>>;
+}
+
+/** A source's sequence numbers that are remembered, so that a window that comes twice counts once. */
+const SEEN_MAX = 64;
+
+/** Merges the windows of one policy's requests by pool and memory domain; what an earlier version decided is not counted. */
+export class TuningWindows {
+  #version: number | undefined;
+  #sinceEpoch = 0;
+  #sinceMs = 0;
+  #domains = new Map<string, DomainCounts>();
+  #pools = new Map<string, { sum: number; beats: number }>();
+  readonly #seen = new Map<string, number[]>();
+
+  takeWindow(window: WorkerWindow): void {
+    if (!this.#isNew(`${window.worker} ${window.incarnation}`, window.sequence)) return;
+    if (window.policyEpoch < this.#sinceEpoch || window.arm !== 'STABLE') return;
+    const counts = this.#countsOf(window.pool, window.memory);
+    for (const many of Object.values(window.outcomes)) counts.requests += many;
+    counts.sketches.queue.merge(LatencySketch.fromBytes(window.queueSketch));
+    counts.sketches.kernel.merge(LatencySketch.fromBytes(window.computeSketch));
+    counts.sketches.endToEnd.merge(LatencySketch.fromBytes(window.endToEndSketch));
+  }
+
+  takeStatus({ pool, utilisation }: PoolStatus): void {
+    const { sum, beats } = this.#pools.get(pool) ?? { sum: 0, beats: 0 };
+    this.#pools.set(pool, { sum: sum + utilisation, beats: beats + 1 });
+  }
+
+  /** @param nowMs monotonic */
+  begin(version: number, epoch: number, nowMs: number): void {
+    this.#version = version;
+    this.#sinceEpoch = epoch;
+    this.#clear(nowMs);
+  }
+
+  /** @param nowMs monotonic */
+  observe(
+    version: number,
+    epoch: number,
+    limits: ReturnType<typeof limitsOf>,
+    nowMs: number,
+  ): Pick<TuningObservation, 'periodMs' | 'domains'> | undefined {
+    if (this.#version !== version) {
+      this.begin(version, epoch, nowMs);
+      return undefined;
+    }
+    const periodMs = nowMs - this.#sinceMs;
+    const domains = [...this.#domains].map(([name, counts]): [string, DomainObservation] => [
+      name,
+      this.#observeDomain(counts, limits[name]),
+    ]);
+    this.#clear(nowMs);
+    return { periodMs, domains: Object.fromEntries(domains) };
+  }
+
+  #clear(nowMs: number): void {
+    this.#sinceMs = nowMs;
+    this.#domains = new Map();
+    this.#pools = new Map();
+  }
+
+  #observeDomain(
+    { pool, memory, requests, sketches }: DomainCounts,
+    limits: Readonly<Record<Metric, number>> | undefined,
+  ): DomainObservation {
+    const { sum, beats } = this.#pools.get(pool) ?? { sum: 0, beats: 0 };
+    const of = (metric: Metric): LatencySummary => summarise(sketches[metric], limits?.[metric]);
+    return {
+      pool,
+      memory,
+      requests,
+      utilisation: beats === 0 ? 0 : sum / beats,
+      latency: { queue: of('queue'), kernel: of('kernel'), endToEnd: of('endToEnd') },
+    };
+  }
+
+  #countsOf(pool: string, memory: string): DomainCounts {
+    const name = domainOf(pool, memory);
+    const known = this.#domains.get(name) ?? {
+      pool,
+      memory,
+      requests: 0,
+      sketches: { queue: new LatencySketch(), kernel: new LatencySketch(), endToEnd: new LatencySketch() },
+    };
+    this.#domains.set(name, known);
+    return known;
+  }
+
+  #isNew(source: string, sequence: number): boolean {
+    const seen = this.#seen.get(source) ?? [];
+    if (seen.includes(sequence)) return false;
+    seen.push(sequence);
+    if (seen.length > SEEN_MAX) seen.shift();
+    this.#seen.set(source, seen);
+    return true;
+  }
+}
+
+function summarise(sketch: LatencySketch, limitMs: number | undefined): LatencySummary {
+  return {
+    count: sketch.count,
+    p50Ms: sketch.quantileMs(0.5),
+    p90Ms: sketch.quantileMs(0.9),
+    p99Ms: sketch.quantileMs(0.99),
+    over: limitMs === undefined ? 0 : sketch.countOver(limitMs),
+  };
+}
