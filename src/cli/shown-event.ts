@@ -24,6 +24,8 @@ export function eventCells(event: ControlEvent): string[] {
 export function eventDetail({ reason, evidence }: Pick<ControlEvent, 'reason' | 'evidence'>): string {
   if (reason !== null) return reason;
   const fields = fieldsOf(parseEvidence(evidence));
+  if (fields['type'] === 'tuning-stepped')
+    return `${textOf(fields['name'])} ${String(fields['from'])} → ${String(fields['to'])}; ${textOf(fields['reason'])}`;
   const parts = [
     policyText(fields['policy']),
     policyText(fields['candidate']),

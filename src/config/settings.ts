@@ -176,6 +176,13 @@ const controller = z.strictObject({
   leaseMs: durationMs
     .default(60_000)
     .describe('Routers leave a canary when they heard nothing of its controller for so long.'),
+  tuning: z
+    .boolean()
+    .default(false)
+    .describe('Move the tunable constants of live policies, off devices and memory domains that get slower.'),
+  tuningPeriodMs: durationMs
+    .default(180_000)
+    .describe('How often they are looked at; there is one step per period at most.'),
   shadowRequestsMin: count
     .default(10_000)
     .describe(

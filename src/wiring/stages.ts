@@ -6,6 +6,7 @@ import { DEFAULT_REQUEST_LIMITS } from '../core/request/limits.ts';
 import { DEFAULT_LIMITS } from '../core/rollout/rollout-terms.ts';
 import { type CostModel, predictCostMs } from '../core/signals/cost-model.ts';
 import { createSignalExtractor } from '../core/signals/extract.ts';
+import { DEFAULT_TUNING } from '../core/tuning/tuning-terms.ts';
 import type { ModelRepository } from '../inference/repository/open-repository.ts';
 import type { Accelerator, LoadedModel } from '../ports/accelerator.ts';
 import type { ControlStore } from '../ports/control-store.ts';
@@ -17,6 +18,7 @@ import {
 import type { RolloutConfig } from '../stages/policy-controller/controller-config.ts';
 import { openRolloutObserver } from '../stages/policy-controller/rollout-observer.ts';
 import { createPolicyControllerStage } from '../stages/policy-controller/stage.ts';
+import { openTuner } from '../stages/policy-controller/tuner.ts';
 import { createFusedStage } from '../stages/request-router/fused-stage.ts';
 import { createRequestRouterStage, type RequestRouterConfig } from '../stages/request-router/stage.ts';
 import type { Stage, StageDeps } from '../stages/stage.ts';
@@ -198,17 +200,22 @@ export async function startPolicyController(
 ): Promise<Stage> {
   const { store } = surroundings;
   const observer = await openRolloutObserver({ ...deps, store, digest: digestOf });
+  const tuner = settings.controller.tuning ? await openTuner(deps, surroundings.fleet) : undefined;
   const stage = await createPolicyControllerStage(
     {
       controller: `controller-${randomUUID().slice(0, 8)}`,
       acceptUnsigned: settings.controller.acceptUnsigned,
       reconcileMs: settings.controller.reconcileMs,
       rollout: rolloutConfig(settings.controller),
+      tuning: settings.controller.tuning
+        ? { ...DEFAULT_TUNING, periodMs: settings.controller.tuningPeriodMs }
+        : undefined,
     },
     {
       ...deps,
       store,
       observer,
+      ...(tuner === undefined ? {} : { tuner }),
       digest: digestOf,
       checkPolicy: (bytes) => compileChecked(bytes, surroundings.fleet).document,
       signatures: trustedKeys(settings, deps.telemetry.logger),
@@ -219,6 +226,7 @@ export async function startPolicyController(
     async close() {
       await stage.close();
       await observer.close();
+      await tuner?.close();
     },
   };
 }

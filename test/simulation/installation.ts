@@ -292,6 +292,7 @@ export class Installation {
           controller: name,
           acceptUnsigned: true,
           reconcileMs: 500,
+          tuning: undefined,
           rollout: { ...DEFAULT_ROLLOUT_CONFIG, mode: 'immediate' },
         },
         {

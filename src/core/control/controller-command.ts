@@ -2,6 +2,12 @@ import type { Observation } from '../rollout/observation.ts';
 import type { RolloutTerms } from '../rollout/rollout-terms.ts';
 import type { PublishedPolicy } from './published-policy.ts';
 
+/** A policy that differs from its parent in tuned constants only. */
+export interface ChildPolicy {
+  readonly policy: PublishedPolicy;
+  readonly text: string;
+}
+
 interface Sent {
   readonly commandId: string;
   readonly scope: string;
@@ -36,6 +42,14 @@ export type ControllerCommand = Sent &
       }
     | { readonly kind: 'hold'; readonly reason: string; readonly atMs: number }
     | { readonly kind: 'abort'; readonly reason: string; readonly atMs: number }
+    | {
+        readonly kind: 'tune';
+        readonly name: string;
+        readonly value: number;
+        /** The live policy with that constant moved. */
+        readonly child: ChildPolicy;
+        readonly atMs: number;
+      }
     | { readonly kind: 'revoke-key'; readonly keyId: string }
     /** The border could not accept it: the reason goes into the log. */
     | { readonly kind: 'refused'; readonly reason: string }

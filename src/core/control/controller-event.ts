@@ -1,5 +1,6 @@
-import type { RolloutEvent } from '../rollout/rollout-event.ts';
+import type { RolloutCause, RolloutEvent } from '../rollout/rollout-event.ts';
 import type { RolloutTerms } from '../rollout/rollout-terms.ts';
+import type { TuningEvent } from '../tuning/tuning-event.ts';
 import type { PublishedPolicy } from './published-policy.ts';
 
 /** What the log of control events holds. Each says everything that the state needs of it. */
@@ -33,4 +34,23 @@ export type ControllerEvent =
   | { type: 'command-refused'; commandId: string; scope: string; actor: string; reason: string }
   /** Signatures of this key count no more, from the command's place in the control log on. */
   | { type: 'key-revoked'; commandId: string; scope: string; actor: string; keyId: string }
+  /** A constant of the live policy was moved, by a person or by the tuning: a child that nobody sent is live from now on. */
+  | {
+      type: 'policy-tuned';
+      commandId: string;
+      scope: string;
+      actor: string;
+      policy: PublishedPolicy;
+      /** The child's exact text. */
+      text: string;
+      name: string;
+      value: number;
+      reason: string;
+      atMs: number;
+      epoch: number;
+    }
+  | (TuningEvent & RolloutCause)
   | RolloutEvent;
+
+/** Actor of what the tuning decides by itself. */
+export const TUNING = 'tuning';

@@ -2,7 +2,8 @@ import { conclude as concludeRollout } from '../rollout/conclude.ts';
 import { decideRollout } from '../rollout/decide-rollout.ts';
 import { ended, evolveRollout } from '../rollout/evolve-rollout.ts';
 import { AUTOMATIC } from '../rollout/rollout-event.ts';
-import { NO_SCOPE, type ScopeState } from '../rollout/rollout-state.ts';
+import { NO_SCOPE, type ScopeState, stageOf } from '../rollout/rollout-state.ts';
+import { evolveTuning } from '../tuning/evolve-tuning.ts';
 import type { CommandKind, ControllerCommand, ControllerInput } from './controller-command.ts';
 import type { ControllerEvent } from './controller-event.ts';
 import type { PublishedPolicy } from './published-policy.ts';
@@ -94,6 +95,12 @@ function evolveScope(scope: ScopeState, event: ScopeEvent): ScopeState {
     }
     case 'store-reseeded':
       return { ...scope, epoch: event.epoch };
+    case 'policy-tuned':
+      return goneLive(scope, event.policy, event.epoch);
+    case 'tuning-looked':
+    case 'tuning-stepped':
+    case 'tuning-backed-off':
+      return { ...scope, tuning: evolveTuning(scope.tuning, event) };
     default:
       return evolveRollout(scope, event);
   }
@@ -103,18 +110,22 @@ function published(
   scope: ScopeState,
   { policy, live, start, epoch }: Extract<ControllerEvent, { type: 'policy-published' }>,
 ): ScopeState {
-  const isKnown = scope.published.some(({ version }) => version === policy.version);
-  const known = isKnown ? scope.published : [...scope.published, policy];
-  if (live) {
-    const wentLive = [...scope.wentLive.filter((version) => version !== policy.version), policy.version];
-    return { ...scope, published: known, wentLive, live: policy, epoch };
-  }
-  return { ...scope, published: known, toStart: start && { policy, ...start }, epoch };
+  if (live) return goneLive(scope, policy, epoch);
+  return { ...scope, published: withPolicy(scope, policy), toStart: start && { policy, ...start }, epoch };
+}
+
+function goneLive(scope: ScopeState, policy: PublishedPolicy, epoch: number): ScopeState {
+  const wentLive = [...scope.wentLive.filter((version) => version !== policy.version), policy.version];
+  return { ...scope, published: withPolicy(scope, policy), wentLive, live: policy, epoch };
+}
+
+function withPolicy({ published: known }: ScopeState, policy: PublishedPolicy): readonly PublishedPolicy[] {
+  return known.some(({ version }) => version === policy.version) ? known : [...known, policy];
 }
 
 /** The latest time that an event tells, ms; 0 where it tells none. */
 function timeOf(event: ScopeEvent): number {
-  if (event.type === 'rollout-looked') return event.observation.atMs;
+  if (event.type === 'rollout-looked' || event.type === 'tuning-looked') return event.observation.atMs;
   if (event.type === 'policy-published') return event.start?.atMs ?? 0;
   return 'atMs' in event ? event.atMs : 0;
 }
@@ -143,6 +154,8 @@ function decideCommand(scope: ScopeState, command: ControllerCommand): Controlle
       return decidePublish(scope, command);
     case 'roll-back':
       return decideRollBack(scope, command);
+    case 'tune':
+      return decideTune(scope, command);
     case 'revoke-key':
       return { type: 'key-revoked', ...causeOf(command), keyId: command.keyId };
     case 'reseed':
@@ -185,6 +198,30 @@ function decidePublish(scope: ScopeState, command: CommandKind<'publish-policy'>
     live,
     start: live || runs || !isNew ? undefined : start,
     epoch: live ? scope.epoch + 1 : scope.epoch,
+  };
+}
+
+function decideTune(scope: ScopeState, command: CommandKind<'tune'>): ControllerEvent {
+  const { name, value, child, atMs } = command;
+  const { rollout } = scope;
+  if (rollout !== undefined && stageOf(rollout).name !== 'shadow') {
+    return refuse(
+      command,
+      `version ${rollout.candidate.version} is compared with the live one, which must not change meanwhile; wait, or abort the rollout`,
+    );
+  }
+  const reason = `${name} is ${value} from now on`;
+  const { policy, text } = child;
+  return {
+    type: 'policy-tuned',
+    ...causeOf(command),
+    policy,
+    text,
+    name,
+    value,
+    reason,
+    atMs,
+    epoch: scope.epoch + 1,
   };
 }
 

@@ -4,6 +4,7 @@ import {
   flag,
   list,
   MISFIT,
+  number,
   oneOf,
   onlyFields,
   optional,
@@ -80,6 +81,15 @@ export function readRollBack(body: string): number | undefined {
 
 export function readRevokeKey(body: string): string {
   return readBody('REVOKE_KEY', body, onlyFields({ keyId: text }), '{"keyId": "…"}').keyId;
+}
+
+export function readTune(body: string): { name: string; value: number } {
+  return readBody(
+    'TUNE',
+    body,
+    onlyFields({ name: text, value: number(-Number.MAX_VALUE) }),
+    '{"name": "hbm-floor", "value": 72000}',
+  );
 }
 
 function readBody<T>(type: string, body: string, shape: Shape<T>, allowed: string): T {

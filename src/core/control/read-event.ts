@@ -1,4 +1,5 @@
 import { rolloutEventShape, termsShape } from '../rollout/event-shape.ts';
+import { tuningEventShape } from '../tuning/event-shape.ts';
 import type { ControllerEvent } from './controller-event.ts';
 import {
   count,
@@ -40,6 +41,22 @@ const controlShapes: readonly Shape<ControllerEvent>[] = [
   fields({ type: oneOf(['store-reseeded']), ...cause, epoch: count }),
   fields({ type: oneOf(['command-refused']), ...cause, reason: text }),
   fields({ type: oneOf(['key-revoked']), ...cause, keyId: text }),
+  fields({
+    type: oneOf(['policy-tuned']),
+    ...cause,
+    policy: policyShape,
+    text,
+    name: text,
+    value: number(-Number.MAX_VALUE),
+    reason: text,
+    atMs,
+    epoch: count,
+  }),
+  (value) => {
+    const event = tuningEventShape(value);
+    const by = event === MISFIT ? MISFIT : fields(cause)(value);
+    return event === MISFIT || by === MISFIT ? MISFIT : { ...event, ...by };
+  },
 ];
 
 const eventShape: Shape<ControllerEvent> = controlShapes.reduce(

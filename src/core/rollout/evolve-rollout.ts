@@ -1,3 +1,4 @@
+import { own } from '../own.ts';
 import { addObservation, startEvidence } from './evidence.ts';
 import { countBreaches } from './guardrails.ts';
 import type { Observation, ShadowObservation } from './observation.ts';
@@ -150,7 +151,7 @@ function candidateRequests(rollout: RolloutState, { shadow, canary }: Observatio
 function addShadow(totals: ShadowTotals, window: ShadowObservation | undefined): ShadowTotals {
   if (window === undefined) return totals;
   const leaves: Record<string, number> = { ...totals.leaves };
-  for (const [leaf, hits] of Object.entries(window.leaves)) leaves[leaf] = (leaves[leaf] ?? 0) + hits;
+  for (const [leaf, hits] of Object.entries(window.leaves)) leaves[leaf] = (own(leaves, leaf) ?? 0) + hits;
   return {
     requests: totals.requests + window.requests,
     changed: totals.changed + window.changed,

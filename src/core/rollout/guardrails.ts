@@ -1,3 +1,4 @@
+import { own } from '../own.ts';
 import type { Observation } from './observation.ts';
 import type { HoldReason } from './rollout-event.ts';
 import type { RolloutState } from './rollout-state.ts';
@@ -21,14 +22,14 @@ export function countBreaches(rollout: RolloutState, pools: Pools): Record<strin
       [`pool-queue:${pool}`, now.queueMsP99 > limits.queueMsP99],
       [`pool-utilisation:${pool}`, now.utilisation > limits.utilisation],
     ] as const;
-    for (const [key, isOver] of over) if (isOver) breaches[key] = (rollout.breaches[key] ?? 0) + 1;
+    for (const [key, isOver] of over) if (isOver) breaches[key] = (own(rollout.breaches, key) ?? 0) + 1;
   }
   return breaches;
 }
 
 function poolLimits(rollout: RolloutState, pool: string): { queueMsP99: number; utilisation: number } {
   const { queueFactorMax, queueMsFloor, utilisationFactorMax, utilisationFloor } = rollout.terms.limits;
-  const start = rollout.baseline[pool];
+  const start = own(rollout.baseline, pool);
   return {
     queueMsP99: Math.max(queueMsFloor, (start?.queueMsP99 ?? 0) * queueFactorMax),
     utilisation: Math.max(utilisationFloor, (start?.utilisation ?? 0) * utilisationFactorMax),
@@ -38,11 +39,11 @@ function poolLimits(rollout: RolloutState, pool: string): { queueMsP99: number; 
 function poolReasons(rollout: RolloutState): HoldReason[] {
   const pools = rollout.lastLook?.pools ?? {};
   const { breachLooks } = rollout.terms.limits;
-  const isBreached = (key: string): boolean => (rollout.breaches[key] ?? 0) >= breachLooks;
+  const isBreached = (key: string): boolean => (own(rollout.breaches, key) ?? 0) >= breachLooks;
   const queues: string[] = [];
   const busy: string[] = [];
   for (const [pool, now] of Object.entries(pools)) {
-    const start = rollout.baseline[pool];
+    const start = own(rollout.baseline, pool);
     if (isBreached(`pool-queue:${pool}`))
       queues.push(`${pool} ${round(now.queueMsP99)} ms, ${round(start?.queueMsP99 ?? 0)} ms at the start`);
     if (isBreached(`pool-utilisation:${pool}`))

@@ -1,3 +1,4 @@
+import { own } from '../own.ts';
 import {
   filterSlots,
   type ModelWanted,
@@ -79,7 +80,8 @@ export function projectUtilisation(
     }
     const capacity = pools.reduce((sum, pool) => sum + capacityOf(pool), 0);
     for (const pool of pools)
-      if (capacityOf(pool) > 0) utilisation[pool] = (utilisation[pool] ?? 0) + workMs / windowMs / capacity;
+      if (capacityOf(pool) > 0)
+        utilisation[pool] = (own(utilisation, pool) ?? 0) + workMs / windowMs / capacity;
   }
   return utilisation;
 }

@@ -1,13 +1,16 @@
 import type { ControllerInput } from '../control/controller-command.ts';
-import type { ControllerEvent } from '../control/controller-event.ts';
+import { type ControllerEvent, TUNING } from '../control/controller-event.ts';
 import {
   type ControllerState,
   conclude,
   decide,
   evolve,
   INITIAL_CONTROLLER_STATE,
+  scopeState,
 } from '../control/controller-state.ts';
 import { isSameJson } from '../control/same-json.ts';
+import { concludeTuning, decideTuning } from '../tuning/decide-tuning.ts';
+import type { TuningEvent } from '../tuning/tuning-event.ts';
 
 /** Where the log and the rules say different things. */
 export interface Disagreement {
@@ -56,16 +59,40 @@ export function replay(log: readonly ControllerEvent[]): Replay {
 /** The event that the rules have at this place of the log. What follows by itself comes before anything new. */
 function derive(state: ControllerState, recorded: ControllerEvent): ControllerEvent | undefined | 'taken' {
   if (recorded.type === 'leadership-taken' || recorded.type === 'command-refused') return 'taken';
+  // The text of a child is made outside of the log, of its parent's.
+  if (recorded.type === 'policy-tuned') return 'taken';
   const [due] = conclude(state, recorded.scope);
   if (due !== undefined) return due;
+  if (isOfTuning(recorded)) return deriveTuning(state, recorded);
   const input = inputOf(state, recorded);
   return input === undefined ? undefined : decide(state, input)[0];
+}
+
+type OfTuning = Extract<ControllerEvent, { type: TuningEvent['type'] }>;
+
+function isOfTuning(event: ControllerEvent): event is OfTuning {
+  return (
+    event.type === 'tuning-looked' || event.type === 'tuning-stepped' || event.type === 'tuning-backed-off'
+  );
+}
+
+/** A look is derived from what it saw; a step or a back-off from the look before. */
+function deriveTuning(state: ControllerState, recorded: OfTuning): ControllerEvent | undefined {
+  const { tuning } = scopeState(state, recorded.scope);
+  const [derived] =
+    recorded.type === 'tuning-looked'
+      ? decideTuning(tuning, recorded.observation, recorded.terms)
+      : concludeTuning(tuning);
+  return derived && { ...derived, commandId: '', scope: recorded.scope, actor: TUNING };
 }
 
 /** What must have been asked for such an event to be the answer; undefined for what is no answer but a consequence. */
 function inputOf(
   state: ControllerState,
-  event: Exclude<ControllerEvent, { type: 'leadership-taken' | 'command-refused' }>,
+  event: Exclude<
+    ControllerEvent,
+    { type: 'leadership-taken' | 'command-refused' | 'policy-tuned' | TuningEvent['type'] }
+  >,
 ): ControllerInput | undefined {
   const { commandId, scope, actor } = event;
   const sent = { commandId, scope, actor };

@@ -1,4 +1,5 @@
 import type { PublishedPolicy } from '../control/published-policy.ts';
+import { INITIAL_TUNING, type TuningState } from '../tuning/tuning-state.ts';
 import type { StageEvidence } from './evidence.ts';
 import type { Observation } from './observation.ts';
 import type { HoldReason } from './rollout-event.ts';
@@ -73,6 +74,7 @@ export interface ScopeState {
   readonly epoch: number;
   readonly rollout: RolloutState | undefined;
   readonly ended: EndedRollout | undefined;
+  readonly tuning: TuningState;
   /** A version that was published to be rolled out by itself, until that has begun. */
   readonly toStart:
     | { readonly policy: PublishedPolicy; readonly terms: RolloutTerms; readonly atMs: number }
@@ -86,6 +88,7 @@ export const NO_SCOPE: ScopeState = {
   epoch: 0,
   rollout: undefined,
   ended: undefined,
+  tuning: INITIAL_TUNING,
   toStart: undefined,
 };
 

@@ -1,3 +1,4 @@
+import { own } from '../own.ts';
 import { percent } from './guardrails.ts';
 import type { HoldReason } from './rollout-event.ts';
 import type { RolloutState } from './rollout-state.ts';
@@ -66,7 +67,7 @@ function leafReasons(rollout: RolloutState): HoldReason[] {
   const { leaves, waivedLeaves, limits } = rollout.terms;
   const rare = leaves
     .filter((leaf) => !waivedLeaves.includes(leaf))
-    .map((leaf) => ({ leaf, hits: rollout.shadow.leaves[leaf] ?? 0 }))
+    .map((leaf) => ({ leaf, hits: own(rollout.shadow.leaves, leaf) ?? 0 }))
     .filter(({ hits }) => hits < limits.leafHitsMin);
   if (rare.length === 0) return [];
   const named = rare.map(({ leaf, hits }) => `${leaf} (${hits})`).join(', ');

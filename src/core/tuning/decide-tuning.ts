@@ -1,3 +1,4 @@
+import { own } from '../own.ts';
 import { logEOfRecovery, logEOfSuspicion } from './domain-evidence.ts';
 import { effectOf, evolveTuning, isPaused, isTowardsHome } from './evolve-tuning.ts';
 import { type SlowdownMetric, slowdownOf } from './reference.ts';
@@ -35,7 +36,7 @@ export function concludeTuning(state: TuningState): readonly TuningEvent[] {
 }
 
 function backOffOf({ constants, terms, last }: TuningState, name: string): TuningEvent | undefined {
-  const { trial, failures } = constants[name] ?? {};
+  const { trial, failures } = own(constants, name) ?? {};
   if (trial?.failure === undefined || last === undefined) return undefined;
   const periods = doubledPeriods(terms.backOffPeriods, failures ?? 0, terms);
   const reason = `the last step did not help: ${trial.failure}`;
@@ -66,7 +67,7 @@ function awaySteps(state: TuningState, last: TuningObservation, name: string): C
     .filter((effect) => effect.name === name && mayTurn(state, constant, effect.direction))
     .flatMap((effect) =>
       effect.losing.flatMap(({ domain, share }) => {
-        const evidence = constant.suspicions[`${effect.direction} ${domain}`];
+        const evidence = own(constant.suspicions, `${effect.direction} ${domain}`);
         if (evidence === undefined || !isSustained(evidence, logEOfSuspicion(evidence), state.terms))
           return [];
         if (!hasRoom(effect, domain, last, state.terms) || isTooMuch(domain, share, last, state.terms))
@@ -162,8 +163,8 @@ function isTooMuch(
 function hasRoom(effect: Effect, from: string, last: TuningObservation, terms: TuningTerms): boolean {
   const requests = requestsOf(Object.keys(last.domains), last.domains);
   return effect.gaining.every(({ domain, share }) => {
-    const gaining = last.domains[domain];
-    if (gaining === undefined || gaining.pool === last.domains[from]?.pool) return true;
+    const gaining = own(last.domains, domain);
+    if (gaining === undefined || gaining.pool === own(last.domains, from)?.pool) return true;
     const ofPool = Object.values(last.domains).filter(({ pool }) => pool === gaining.pool);
     const now = ofPool.reduce((sum, each) => sum + each.requests, 0);
     return now === 0 || gaining.utilisation * (1 + (share * requests) / now) <= terms.utilisationMax;
@@ -197,7 +198,7 @@ function stepTo(
   const constant = constantOf(state, name);
   // The exact value before: up and down again must not drift.
   const target = isTowardsHome(constant, direction) ? (constant.trail.at(-1)?.from ?? to) : to;
-  const from = last.values[name] ?? target;
+  const from = own(last.values, name) ?? target;
   return {
     type: 'tuning-stepped',
     name,
@@ -218,7 +219,7 @@ function reasonOf(
   share: number,
 ): string {
   const of = (metric: SlowdownMetric): string =>
-    slowdownOf(references[domain], domains[domain], metric).toFixed(2);
+    slowdownOf(own(references, domain), own(domains, domain), metric).toFixed(2);
   return (
     `${domain} takes ${of('endToEnd')} × the usual time, its kernels ${of('kernel')} ×, for ${evidence.periods} periods ` +
     `(${evidence.metrics.join(', ')}; E ${shown(logEOfSuspicion(evidence))}); moves ${(100 * share).toFixed(1)} % of its requests`

@@ -1,3 +1,4 @@
+import { own } from '../own.ts';
 import {
   addWindow,
   logEValue,
@@ -106,15 +107,15 @@ function countsOf(
   terms: TuningTerms,
   witnessesMax: TuningTerms['witnessesMax'],
 ): Readonly<Record<Metric, Counts>> | undefined {
-  const own = domains[domain];
-  const rest = others.flatMap((name) => domains[name] ?? []);
-  if (own === undefined) return undefined;
+  const observed = own(domains, domain);
+  const rest = others.flatMap((name) => own(domains, name) ?? []);
+  if (observed === undefined) return undefined;
   const isEnough = (some: readonly DomainObservation[]): boolean =>
     METRICS.every((metric) => total(some, metric, 'count') >= terms.requestsMin);
-  if (!isEnough([own]) || !isEnough(rest)) return undefined;
+  if (!isEnough([observed]) || !isEnough(rest)) return undefined;
   const of = (metric: Metric): Counts => ({
-    share: slowShare(own, metric),
-    own: witnesses([own], metric, witnessesMax[metric]),
+    share: slowShare(observed, metric),
+    own: witnesses([observed], metric, witnessesMax[metric]),
     others: witnesses(rest, metric, witnessesMax[metric]),
   });
   return { queue: of('queue'), kernel: of('kernel'), endToEnd: of('endToEnd') };

@@ -1,3 +1,4 @@
+import { own } from '../own.ts';
 import { isStillSlow, recover, slowShare, suspect } from './domain-evidence.ts';
 import { reconcile } from './reconcile.ts';
 import { learn } from './reference.ts';
@@ -105,7 +106,7 @@ function suspicionsOf(
   terms: TuningTerms,
 ): [string, DomainEvidence][] {
   const isKnown = (domain: string): boolean => {
-    const reference = references[domain];
+    const reference = own(references, domain);
     return reference !== undefined && isFrozen(reference, terms);
   };
   const others = gaining.map(({ domain }) => domain).filter(isKnown);
@@ -114,7 +115,7 @@ function suspicionsOf(
     .filter(({ domain, share }) => share >= terms.effectMin && isKnown(domain) && isSlow(domain))
     .flatMap(({ domain }) => {
       const key = `${direction} ${domain}`;
-      const evidence = suspect(suspicions[key], { domain, others }, domains, terms);
+      const evidence = suspect(own(suspicions, key), { domain, others }, domains, terms);
       return evidence === undefined ? [] : [[key, evidence] as [string, DomainEvidence]];
     });
 }
@@ -127,7 +128,7 @@ function recoveryOf(
 ): DomainEvidence | undefined {
   const top = trail.at(-1);
   if (top === undefined) return undefined;
-  const others = top.gaining.filter((name) => references[name] !== undefined);
+  const others = top.gaining.filter((name) => own(references, name) !== undefined);
   return recover(recovery, { ...top, others }, domains, terms);
 }
 
@@ -139,7 +140,7 @@ function withReferences(state: TuningState, { domains }: TuningObservation, term
   );
   const references = { ...state.references };
   for (const [name, observed] of Object.entries(domains)) {
-    const known = references[name];
+    const known = own(references, name);
     if (isAmiss && known !== undefined && isFrozen(known, terms)) continue;
     const learned = learn(known, observed, terms);
     if (learned !== undefined) references[name] = learned;
@@ -188,11 +189,11 @@ function trailStepOf(
     direction,
     domain,
     gaining: effectOf(last, name, direction)?.gaining.map((gain) => gain.domain) ?? [],
-    metrics: suspicions[`${direction} ${domain}`]?.metrics ?? [],
+    metrics: own(suspicions, `${direction} ${domain}`)?.metrics ?? [],
     slowShares: {
-      queue: slowShare(last?.domains[domain], 'queue'),
-      kernel: slowShare(last?.domains[domain], 'kernel'),
-      endToEnd: slowShare(last?.domains[domain], 'endToEnd'),
+      queue: slowShare(own(last?.domains, domain), 'queue'),
+      kernel: slowShare(own(last?.domains, domain), 'kernel'),
+      endToEnd: slowShare(own(last?.domains, domain), 'endToEnd'),
     },
     requests: requestsOf([domain], last?.domains ?? {}),
   };

@@ -1,3 +1,4 @@
+import { own } from '../own.ts';
 import type { TuningObservation } from './tuning-observation.ts';
 import { AT_HOME, type ConstantState, INITIAL_TUNING, type TuningState } from './tuning-state.ts';
 import { doubledPeriods } from './tuning-terms.ts';
@@ -39,5 +40,5 @@ function isAsBefore(last: TuningObservation, now: TuningObservation): boolean {
 
 function isSame(a: TuningObservation['values'], b: TuningObservation['values']): boolean {
   const names = new Set([...Object.keys(a), ...Object.keys(b)]);
-  return [...names].every((name) => a[name] === b[name]);
+  return [...names].every((name) => own(a, name) === own(b, name));
 }

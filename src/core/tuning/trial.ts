@@ -1,3 +1,4 @@
+import { own } from '../own.ts';
 import { type SlowdownMetric, slowdownOf } from './reference.ts';
 import type { TuningObservation } from './tuning-observation.ts';
 import type { References, Trial } from './tuning-state.ts';
@@ -24,19 +25,19 @@ export function failureOf(
   const tolerated = SLOWER_MIN * Math.max(1, before.gainingSlowdown);
   const lost = before.gainingRequests * Math.max(0, theirs - tolerated);
   if (lost === 0 || gained > lost) return undefined;
-  const own = slowdownOf(references[domain], domains[domain], 'endToEnd');
-  return `${gaining.join(', ')} went from ${before.gainingSlowdown.toFixed(2)} to ${theirs.toFixed(2)} × the usual time; ${domain} is at ${own.toFixed(2)} ×`;
+  const observed = slowdownOf(own(references, domain), own(domains, domain), 'endToEnd');
+  return `${gaining.join(', ')} went from ${before.gainingSlowdown.toFixed(2)} to ${theirs.toFixed(2)} × the usual time; ${domain} is at ${observed.toFixed(2)} ×`;
 }
 
 /** By the domain's part of the traffic, less what chance may do to it. */
 function hasMoved({ domain, gaining, share, before }: Trial, domains: TuningObservation['domains']): boolean {
-  const own = requestsOf([domain], domains);
-  const all = own + requestsOf(gaining, domains);
+  const requests = requestsOf([domain], domains);
+  const all = requests + requestsOf(gaining, domains);
   const allBefore = before.domainRequests + before.gainingRequests;
   if (all === 0 || allBefore === 0) return true;
   const was = before.domainRequests / allBefore;
   const chance = 1 / Math.sqrt(Math.min(all, allBefore));
-  return was - own / all + chance >= MOVED_MIN * share * was;
+  return was - requests / all + chance >= MOVED_MIN * share * was;
 }
 
 /** By how many times its usual time a domain is slower than others, in its kernels or the whole way, whichever shows more. */
@@ -47,7 +48,7 @@ export function excessOf(
   references: Readonly<Record<string, References>>,
 ): number {
   const of = (metric: SlowdownMetric): number =>
-    slowdownOf(references[domain], domains[domain], metric) -
+    slowdownOf(own(references, domain), own(domains, domain), metric) -
     meanSlowdown(others, domains, references, metric);
   return Math.max(of('kernel'), of('endToEnd'));
 }
@@ -60,13 +61,13 @@ export function gapOf(
   references: Readonly<Record<string, References>>,
 ): number {
   const of = (metric: SlowdownMetric): number =>
-    slowdownOf(references[domain], domains[domain], metric) /
+    slowdownOf(own(references, domain), own(domains, domain), metric) /
     meanSlowdown(others, domains, references, metric);
   return Math.max(of('kernel'), of('endToEnd'));
 }
 
 export function requestsOf(names: readonly string[], domains: TuningObservation['domains']): number {
-  return names.reduce((sum, name) => sum + (domains[name]?.requests ?? 0), 0);
+  return names.reduce((sum, name) => sum + (own(domains, name)?.requests ?? 0), 0);
 }
 
 /** Weighted by requests; 1 where there are none. */
@@ -79,7 +80,9 @@ export function meanSlowdown(
   const requests = requestsOf(names, domains);
   if (requests === 0) return 1;
   const weighted = names.reduce(
-    (sum, name) => sum + (domains[name]?.requests ?? 0) * slowdownOf(references[name], domains[name], metric),
+    (sum, name) =>
+      sum +
+      (own(domains, name)?.requests ?? 0) * slowdownOf(own(references, name), own(domains, name), metric),
     0,
   );
   return weighted / requests;

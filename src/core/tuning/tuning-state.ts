@@ -1,3 +1,4 @@
+import { own } from '../own.ts';
 import type { RatioTest } from '../rollout/sequential-test.ts';
 import { type Direction, METRICS, type Metric, type TuningObservation } from './tuning-observation.ts';
 import { DEFAULT_TUNING, type TuningTerms } from './tuning-terms.ts';
@@ -131,7 +132,7 @@ export const AT_HOME: ConstantState = {
 };
 
 export function constantOf(state: TuningState, name: string): ConstantState {
-  return state.constants[name] ?? AT_HOME;
+  return own(state.constants, name) ?? AT_HOME;
 }
 
 /** Limits that `over` of the next period is to be counted by: by domain and metric, ms. A domain that is still learned has none. */

@@ -1,4 +1,5 @@
 import { DEFAULT_LIMITS, type RolloutLimits } from '../../core/rollout/rollout-terms.ts';
+import type { TuningTerms } from '../../core/tuning/tuning-terms.ts';
 
 export interface ControllerConfig {
   /** Name of this controller, the actor of its own events. */
@@ -6,6 +7,8 @@ export interface ControllerConfig {
   /** Commands are accepted without a signature. One that has a signature which does not hold is refused all the same, where there are keys. */
   acceptUnsigned: boolean;
   rollout: RolloutConfig;
+  /** By which constants are tuned; undefined where nothing moves by itself. */
+  tuning: TuningTerms | undefined;
 }
 
 export interface RolloutConfig {

@@ -24,6 +24,8 @@ import { PointerWriter } from './pointer-writer.ts';
 import { type CheckedPolicy, CommandReader } from './read-command.ts';
 import type { RolloutObserver } from './rollout-observer.ts';
 import { SignatureGate, type TrustedKeys } from './signature-gate.ts';
+import { tune } from './tune.ts';
+import type { Tuner } from './tuner.ts';
 
 export interface ControllerDeps {
   bus: MessageBus;
@@ -40,6 +42,8 @@ export interface ControllerDeps {
   signatures?: TrustedKeys;
   /** Sees what rollouts do to the traffic. Without one nothing is seen, and a rollout is held for it. */
   observer?: Pick<RolloutObserver, 'observe'>;
+  /** Sees what the tuning of policies is decided by; without one nothing is tuned. */
+  tuner?: Pick<Tuner, 'follow' | 'observe'>;
 }
 
 /** The record that brought events about. */
@@ -122,6 +126,21 @@ export class Controller {
     }
   }
 
+  /** Looks at every policy that has constants to tune, where its period is over; a step goes into the log, and its child into the store. */
+  async tune(over: AbortSignal): Promise<void> {
+    const { tuner, digest, checkPolicy, telemetry } = this.#deps;
+    const { tuning: terms } = this.#config;
+    if (tuner === undefined || terms === undefined) return;
+    for (const [name, scope] of this.#state.scopes) {
+      const bytes = scope.live === undefined ? undefined : this.#documents.get(scope.live.digest);
+      if (bytes === undefined || over.aborted) continue;
+      const text = Buffer.from(bytes).toString('utf8');
+      const deps = { tuner, digest, checkPolicy, telemetry, terms };
+      await this.#record(tune(name, scope, text, this.#time.nowMs(), deps), undefined, over);
+      await this.#bringPointer(name, over);
+    }
+  }
+
   /** Renews the lease of every canary. */
   async renew(over: AbortSignal): Promise<void> {
     for (const [name, scope] of this.#state.scopes)
@@ -171,9 +190,18 @@ export class Controller {
       over.throwIfAborted();
       await this.#log.append(this.#build(event, cause, this.#state));
       this.#tell(event);
+      this.#keep(event);
       this.#state = evolve(this.#state, event);
       if (cause?.command !== undefined) this.#gate.remember(cause.command, event, cause.record.timestampMs);
     }
+  }
+
+  /** Nobody sent the text of a child: the log has it. */
+  #keep(event: ControllerEvent): void {
+    if (event.type !== 'policy-tuned') return;
+    const { policy, text, epoch } = event;
+    this.#documents.set(policy.digest, Buffer.from(text));
+    this.#deps.tuner?.follow({ name: policy.name, version: policy.version, epoch });
   }
 
   #bringPointer(scope: string, over: AbortSignal): Promise<void> {
@@ -212,6 +240,7 @@ export class Controller {
       if (event.type === 'policy-published' && sent !== undefined)
         this.#documents.set(event.policy.digest, sent.command.body);
       if (sent !== undefined) this.#gate.remember(sent.command, event, sent.appendedMs);
+      this.#keep(event);
       // Without a command's id a refusal tells of a record that could not be worked on.
       this.#state = evolve(this.#state, event);
     }
@@ -221,6 +250,7 @@ export class Controller {
   #tell(event: ControllerEvent): void {
     const { logger } = this.#deps.telemetry;
     if (event.type === 'leadership-taken' || event.type === 'rollout-looked') return;
+    if (event.type === 'tuning-looked') return;
     const { scope, actor, commandId, type } = event;
     if (event.type === 'command-refused')
       logger.warn({ scope, actor, commandId, reason: event.reason }, 'a command was refused');

@@ -7,10 +7,12 @@ import {
   readRevokeKey,
   readRollBack,
   readStart,
+  readTune,
 } from '../../core/control/read-body.ts';
 import type { CommandCheck } from '../../core/control/verify-command.ts';
 import { leafBranches, type PolicyDocument } from '../../core/policy/document.ts';
 import { type RolloutTerms, stagesOf } from '../../core/rollout/rollout-terms.ts';
+import { childPolicy, nextVersion } from './child-policy.ts';
 import type { ControllerConfig, RolloutConfig } from './controller-config.ts';
 import type { SignatureGate } from './signature-gate.ts';
 
@@ -27,7 +29,7 @@ export interface CommandReaderDeps {
   gate: Pick<SignatureGate, 'check' | 'revocationRefusal'>;
 }
 
-const SUPPORTED = 'PUBLISH_POLICY, START, PROMOTE, HOLD, ABORT, ROLL_BACK, RESEED, REVOKE_KEY';
+const SUPPORTED = 'PUBLISH_POLICY, START, PROMOTE, HOLD, ABORT, ROLL_BACK, TUNE, RESEED, REVOKE_KEY';
 /** A key for policies alone must not be able to take keys out. */
 const KEYS_SCOPE = 'keys';
 
@@ -94,6 +96,8 @@ export class CommandReader {
         return { kind: 'abort', ...sent, reason: readReason('ABORT', body), atMs };
       case 'ROLL_BACK':
         return { kind: 'roll-back', ...sent, toVersion: readRollBack(body), atMs };
+      case 'TUNE':
+        return this.#tune(body, sent, state, atMs);
       case 'RESEED':
         return { kind: 'reseed', ...sent };
       case 'REVOKE_KEY':
@@ -148,6 +152,17 @@ export class CommandReader {
       autoRollback: autoRollback ?? terms.autoRollback,
     };
     return { kind: 'start', ...sent, version, terms: asked, atMs };
+  }
+
+  #tune(body: string, sent: Sent, state: ControllerState, atMs: number): ControllerCommand {
+    const { name, value } = readTune(body);
+    const { live, published } = scopeState(state, sent.scope);
+    const bytes = live === undefined ? undefined : this.#deps.document(live.digest);
+    if (live === undefined || bytes === undefined)
+      return { kind: 'refused', ...sent, reason: `nothing is live in ${sent.scope}` };
+    const change = { name, to: value, version: nextVersion(published) };
+    const child = childPolicy(Buffer.from(bytes).toString('utf8'), live, change, this.#deps);
+    return { kind: 'tune', ...sent, name, value, child, atMs };
   }
 
   #terms(policy: CheckedPolicy): RolloutTerms {

@@ -20,12 +20,16 @@ interface Leadership {
 
 const RETRY_MS = 500;
 const RENEWALS_PER_LEASE = 6;
+/** A period ends when it is noticed to be over. */
+const CHECKS_PER_PERIOD = 20;
 
 /** control → control-events and the store. One leads: the owner of the control topic's single partition. */
 export async function createPolicyControllerStage(
   config: PolicyControllerConfig,
   deps: StageDeps &
-    Pick<ControllerDeps, 'digest' | 'checkPolicy' | 'observer' | 'signatures'> & { store: ControlStore },
+    Pick<ControllerDeps, 'digest' | 'checkPolicy' | 'observer' | 'tuner' | 'signatures'> & {
+      store: ControlStore;
+    },
 ): Promise<Stage & { controller: Controller }> {
   const controller = new Controller(config, deps);
   const topic = deps.topics.fixed('control');
@@ -136,6 +140,9 @@ export async function createPolicyControllerStage(
     periodically(config.reconcileMs, (over) => controller.reconcile(over)),
     periodically(lookMs, (over) => controller.look(over)),
     periodically(leaseMs / RENEWALS_PER_LEASE, (over) => controller.renew(over)),
+    ...(config.tuning === undefined
+      ? []
+      : [periodically(config.tuning.periodMs / CHECKS_PER_PERIOD, (over) => controller.tune(over))]),
   ];
   return {
     name: 'policy-controller',

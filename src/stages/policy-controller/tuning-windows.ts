@@ -1,5 +1,6 @@
 import type { PoolStatus, WorkerWindow } from '../../contracts/records.ts';
 import { LatencySketch } from '../../core/latency/sketch.ts';
+import { own } from '../../core/own.ts';
 import {
   type DomainObservation,
   domainOf,
@@ -64,7 +65,7 @@ export class TuningWindows {
     const periodMs = nowMs - this.#sinceMs;
     const domains = [...this.#domains].map(([name, counts]): [string, DomainObservation] => [
       name,
-      this.#observeDomain(counts, limits[name]),
+      this.#observeDomain(counts, own(limits, name)),
     ]);
     this.#clear(nowMs);
     return { periodMs, domains: Object.fromEntries(domains) };

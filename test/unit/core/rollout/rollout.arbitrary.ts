@@ -3,6 +3,9 @@ import type { ControllerEvent } from '../../../../src/core/control/controller-ev
 import type { ArmObservation, Observation } from '../../../../src/core/rollout/observation.ts';
 import { HOLD_CODES, type RolloutEvent } from '../../../../src/core/rollout/rollout-event.ts';
 import { DEFAULT_LIMITS, type RolloutTerms } from '../../../../src/core/rollout/rollout-terms.ts';
+import { STEP_KINDS } from '../../../../src/core/tuning/tuning-event.ts';
+import { DEFAULT_TUNING } from '../../../../src/core/tuning/tuning-terms.ts';
+import { observe, TOLD } from '../tuning/tuning.fixture.ts';
 
 const text = fc.string({ maxLength: 12 });
 const name = fc.string({ minLength: 1, maxLength: 8 }).filter((each) => each !== '__proto__');
@@ -137,6 +140,42 @@ const CONTROL_EVENTS: { [E in ControlEvents as E['type']]: fc.Arbitrary<E> } = {
   'store-reseeded': fc.record({ type: type('store-reseeded'), ...cause, epoch: count }),
   'command-refused': fc.record({ type: type('command-refused'), ...cause, reason: text }),
   'key-revoked': fc.record({ type: type('key-revoked'), ...cause, keyId: text }),
+  'policy-tuned': fc.record({
+    type: type('policy-tuned'),
+    ...cause,
+    policy,
+    text,
+    name: text,
+    value: fc.double({ noDefaultInfinity: true, noNaN: true }),
+    ...change,
+  }),
+  'tuning-looked': fc.record({
+    type: type('tuning-looked'),
+    ...cause,
+    observation: fc.constant(observe(TOLD, {}, DEFAULT_TUNING)),
+    terms: fc.constant(DEFAULT_TUNING),
+  }),
+  'tuning-stepped': fc.record({
+    type: type('tuning-stepped'),
+    ...cause,
+    name: text,
+    kind: fc.constantFrom(...STEP_KINDS),
+    direction: fc.constantFrom('up' as const, 'down' as const),
+    from: fc.double({ noDefaultInfinity: true, noNaN: true }),
+    to: fc.double({ noDefaultInfinity: true, noNaN: true }),
+    domain: text,
+    version: count,
+    reason: text,
+    atMs: count,
+  }),
+  'tuning-backed-off': fc.record({
+    type: type('tuning-backed-off'),
+    ...cause,
+    name: text,
+    periods: count,
+    reason: text,
+    atMs: count,
+  }),
 };
 
 export const anyEvent: fc.Arbitrary<ControllerEvent> = fc.oneof(

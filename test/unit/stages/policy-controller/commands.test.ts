@@ -76,7 +76,11 @@ describe('commands', () => {
       /ROLL_BACK does not take this body .*"latest"/,
     ],
     ['a rollback to what never was', rollBack({ body: Buffer.from('9') }), /no version 9/],
-    ['a type that it does not know', publish(3, { type: 'TUNE' }), /commands of type TUNE are not supported/],
+    [
+      'a type that it does not know',
+      publish(3, { type: 'SET_TARGETS' }),
+      /commands of type SET_TARGETS are not supported/,
+    ],
     ['a command without an id', publish(3, { commandId: '' }), /no commandId/],
   ])('are refused with a reason, and change nothing: %s', async (_name, command, reason) => {
     const room = await openControlRoom();

@@ -117,6 +117,7 @@ export async function openControlRoom(): Promise<ControlRoom> {
       controller: 'controller-1',
       acceptUnsigned: true,
       rollout: { ...DEFAULT_ROLLOUT_CONFIG, mode: 'immediate' },
+      tuning: undefined,
     },
     deps: (bus, overrides = {}) => ({
       bus,

@@ -1,0 +1,4 @@
+/** What the record itself has by a free name; `record[name]` would also find what every object has, for a leaf called `constructor`. */
+export function own<T>(record: Readonly<Record<string, T>> | undefined, name: string): T | undefined {
+  return record !== undefined && Object.hasOwn(record, name) ? record[name] : undefined;
+}
