@@ -115,14 +115,19 @@ describe('millrace policy sign', () => {
       '--valid-for',
       '5m',
     ];
+    const beforeMs = Date.now();
     const { out } = await millrace(args);
+    const afterMs = Date.now();
     const command = JSON.parse(out);
     expect(command).toMatchObject({
       type: 'PUBLISH_POLICY',
       signature: { keyId: 'other', version: 1 },
       coSignature: null,
     });
-    expect(Date.parse(command.signature.notAfter) - Date.now()).toBeLessThanOrEqual(300_000);
+    // Date.now() is cut to whole milliseconds, the command's time is rounded
+    const signedMs = Date.parse(command.signature.notAfter) - 300_000;
+    expect(signedMs).toBeGreaterThanOrEqual(beforeMs);
+    expect(signedMs).toBeLessThanOrEqual(afterMs + 1);
   });
 
   it('warns of a key that others may read', async () => {
