@@ -1,9 +1,7 @@
-import type { Records } from '../../contracts/records.ts';
-import type { RecordName, TopicKey } from '../../contracts/topics.ts';
 import type { Observation } from '../../core/rollout/observation.ts';
 import { readRouterReport } from '../../core/rollout/router-report.ts';
 import type { ControlStore } from '../../ports/control-store.ts';
-import type { InboundRecord, Reader } from '../../ports/message-bus.ts';
+import { follow } from '../follow.ts';
 import type { StageDeps } from '../stage.ts';
 import { RolloutWindows, type Watched } from './rollout-windows.ts';
 
@@ -38,7 +36,7 @@ export async function openRolloutObserver(
       'pool-status',
       'PoolStatus',
       (status) => each((windows) => windows.takeStatus(status, clock.monotonicMs())),
-      (worker) => each((windows) => windows.workerGone(worker)),
+      { gone: (worker) => each((windows) => windows.workerGone(worker)) },
     ),
   ]);
   return {
@@ -55,31 +53,6 @@ export async function openRolloutObserver(
       await Promise.all(readers.map((reader) => reader.close()));
     },
   };
-}
-
-async function follow<N extends RecordName>(
-  deps: StageDeps,
-  topic: Extract<TopicKey, 'routing-metrics' | 'latency-metrics' | 'pool-status'>,
-  name: N,
-  take: (record: Records[N]) => void,
-  gone: (key: string) => void = () => undefined,
-): Promise<Reader> {
-  const codec = deps.codecs.for(name);
-  const one = ({ key, value }: InboundRecord): void => {
-    if (value === null) {
-      gone(key?.toString('utf8') ?? '');
-      return;
-    }
-    const decoded = codec.decode(value);
-    if (decoded.status === 'ok') take(decoded.value);
-    else if (decoded.status === 'schema-unknown')
-      deps.codecs.learn(decoded.schemaId).catch((error: unknown) => {
-        deps.telemetry.logger.warn({ topic, error: String(error) }, 'schema look-up failed');
-      });
-  };
-  return deps.bus.read({ topics: [deps.topics.fixed(topic)], startAt: 'latest' }, (records) =>
-    records.forEach(one),
-  );
 }
 
 /** Routers that do not run what the pointer of this epoch says. A store that is away has none to tell. */

@@ -1,5 +1,4 @@
-import type { Records, RoutableRequest } from '../../contracts/records.ts';
-import type { RecordName, TopicKey } from '../../contracts/topics.ts';
+import type { RoutableRequest } from '../../contracts/records.ts';
 import { compilePolicy } from '../../core/policy/compile.ts';
 import type { PolicyDocument } from '../../core/policy/document.ts';
 import { toSignalVector } from '../../core/policy/explain.ts';
@@ -7,7 +6,7 @@ import type { Fleet } from '../../core/policy/fleet.ts';
 import { effectsOf } from '../../core/tuning/effects.ts';
 import type { RolloutPhase, TuningObservation } from '../../core/tuning/tuning-observation.ts';
 import { limitsOf, type TuningState } from '../../core/tuning/tuning-state.ts';
-import type { InboundRecord, Reader } from '../../ports/message-bus.ts';
+import { follow } from '../follow.ts';
 import type { StageDeps } from '../stage.ts';
 import { TuningWindows } from './tuning-windows.ts';
 
@@ -140,7 +139,7 @@ class RequestSampler {
         if (found.length < SAMPLES) found.push({ signals, context });
         else isEnough();
       },
-      [0],
+      { partitions: [0] },
     );
     const cancel = clock.after(SAMPLE_MS, isEnough);
     await enough;
@@ -148,25 +147,4 @@ class RequestSampler {
     await reader.close();
     if (found.length > 0) this.#samples = found;
   }
-}
-
-function follow<N extends RecordName>(
-  { bus, codecs, topics, telemetry }: StageDeps,
-  topic: TopicKey,
-  name: N,
-  take: (record: Records[N]) => void,
-  partitions?: readonly number[],
-): Promise<Reader> {
-  const codec = codecs.for(name);
-  const one = ({ value }: InboundRecord): void => {
-    if (value === null) return;
-    const decoded = codec.decode(value);
-    if (decoded.status === 'ok') take(decoded.value);
-    else if (decoded.status === 'schema-unknown')
-      codecs.learn(decoded.schemaId).catch((error: unknown) => {
-        telemetry.logger.warn({ topic, error: String(error) }, 'schema look-up failed');
-      });
-  };
-  const all = { topics: [topics.fixed(topic)], startAt: 'latest' } as const;
-  return bus.read(partitions === undefined ? all : { ...all, partitions }, (records) => records.forEach(one));
 }

@@ -1,5 +1,5 @@
 import type { RoutableRequest } from '../../contracts/records.ts';
-import type { InboundRecord, Reader } from '../../ports/message-bus.ts';
+import { follow } from '../follow.ts';
 import type { ResultWriter } from '../results.ts';
 import { runStage } from '../run-stage.ts';
 import { openDeadLetters, openResults, type Stage, type StageDeps, staleFetch } from '../stage.ts';
@@ -42,7 +42,14 @@ export async function openRouter(
     stable,
     canary,
   );
-  const readers = [await readStatus(deps, router), await readAcks(config, deps, router)];
+  const readers = [
+    await follow(deps, 'pool-status', 'PoolStatus', (status) => router.onStatus(status), {
+      gone: (worker) => router.onWorkerGone(worker),
+    }),
+    await follow(deps, 'acks', 'DispatchAck', (ack) => router.onAck(ack), {
+      partitions: [config.ackPartition],
+    }),
+  ];
   const windows = new RouterWindows(config.router, deps, router);
   const cancelWindows = deps.clock.every(config.windowMs, () => windows.tick());
   return {
@@ -107,43 +114,4 @@ export async function createRequestRouterStage(
       await rig.close();
     },
   };
-}
-
-async function readStatus(deps: StageDeps, router: Router): Promise<Reader> {
-  const codec = deps.codecs.for('PoolStatus');
-  const take = (record: InboundRecord): void => {
-    if (record.value === null) {
-      router.onWorkerGone(record.key?.toString('utf8') ?? '');
-      return;
-    }
-    const decoded = codec.decode(record.value);
-    if (decoded.status === 'ok') router.onStatus(decoded.value);
-    else if (decoded.status === 'schema-unknown') learn(deps, decoded.schemaId);
-  };
-  return deps.bus.read({ topics: [deps.topics.fixed('pool-status')], startAt: 'latest' }, (records) =>
-    records.forEach(take),
-  );
-}
-
-async function readAcks(config: RequestRouterConfig, deps: StageDeps, router: Router): Promise<Reader> {
-  const codec = deps.codecs.for('DispatchAck');
-  const options = {
-    topics: [deps.topics.fixed('acks')],
-    partitions: [config.ackPartition],
-    startAt: 'latest' as const,
-  };
-  return deps.bus.read(options, (records) => {
-    for (const record of records) {
-      const decoded = codec.decode(record.value);
-      if (decoded.status === 'ok') router.onAck(decoded.value);
-      else if (decoded.status === 'schema-unknown') learn(deps, decoded.schemaId);
-    }
-  });
-}
-
-/** A heartbeat or an acknowledgement in a newer schema: the next one will be read. */
-function learn(deps: StageDeps, schemaId: number): void {
-  deps.codecs.learn(schemaId).catch((error: unknown) => {
-    deps.telemetry.logger.warn({ schemaId, error: String(error) }, 'schema look-up failed');
-  });
 }
