@@ -59,7 +59,7 @@ describe('ControlStore on Redis that misbehaves', () => {
     expect(performance.now() - startMs).toBeLessThan(15_000);
   });
 
-  it('finds a half-open connection of a watcher though nobody asks anything', async () => {
+  it('finds a half-open connection of a watcher though nobody asks anything (ioredis#1451: a half-open subscriber never reconnects)', async () => {
     let hints = 0;
     await store.watch('prod', () => hints++);
     await eventually('the first hint', () => hints >= 1);

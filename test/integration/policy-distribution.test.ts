@@ -161,7 +161,7 @@ describe('policies on their way to routers, on a real Redis', () => {
     await follows(second, '4');
   });
 
-  it('Redis emptied: ignored, and followed again once it is seeded', async () => {
+  it('Redis emptied: ignored, and followed again once it is seeded (launchdarkly/dotnet-server-sdk#174: a restarted Redis empties flags)', async () => {
     await publish(1, 1);
     await publish(2, 2);
     const router = await startRouter();

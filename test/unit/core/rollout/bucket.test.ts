@@ -40,7 +40,7 @@ describe('arms', () => {
     for (const percent of [0, 5, 50, 100]) expect(armOf(unit('s', percent), key)).toBe('STABLE');
   });
 
-  it('an arm without weight is never chosen', () => {
+  it('an arm without weight is never chosen (launchdarkly/java-server-sdk#227: a zero-weight arm is)', () => {
     expect(KEYS.filter((key) => armOf(unit('s', 0), key) === 'CANARY')).toEqual([]);
     expect(KEYS.filter((key) => armOf(unit('s', 100), key) === 'STABLE')).toEqual([]);
   });
@@ -67,7 +67,7 @@ describe('arms', () => {
     );
   });
 
-  it('the arms of two rollouts have nothing to do with each other', () => {
+  it('the arms of two rollouts have nothing to do with each other (unleash-node-sdk#533: a shared hash seed skews them)', () => {
     for (const [a, b] of [
       [50, 50],
       [50, 25],
