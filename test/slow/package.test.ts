@@ -8,10 +8,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 const run = promisify(execFile);
 const clone = join(import.meta.dirname, '../..');
 
+/** What the clone, its scripts and its tests set; the machine's own (a proxy, certificates, a registry) is what npm needs. */
+const OF_THE_CLONE =
+  /^(MILLRACE_|npm_(?!config_registry)|VITEST|NODE_OPTIONS|NODE_PATH|NODE_ENV|INIT_CWD|CI$|FORCE_COLOR)/;
+
 /** The Node of the tests, whatever is installed; nothing of the clone's own environment. */
 const environment: NodeJS.ProcessEnv = {
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !OF_THE_CLONE.test(name))),
   PATH: [dirname(process.execPath), process.env['PATH']].join(delimiter),
-  HOME: process.env['HOME'],
   NO_COLOR: '1',
 };
 
