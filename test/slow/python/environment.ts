@@ -30,16 +30,20 @@ export async function pythonWithClients(): Promise<string> {
   return python;
 }
 
-/** Runs a script to its end and answers what it wrote on standard output. @throws Error with what it wrote on standard error. */
+/**
+ * Runs a script to its end and answers what it wrote on standard output.
+ * @throws Error with what it wrote on standard error; of one that hangs, where each of its threads is
+ */
 export async function runPython(
   python: string,
   args: readonly string[],
   environment: Readonly<Record<string, string>>,
 ): Promise<string> {
-  const { stdout } = await run(python, args, {
+  const { stdout } = await run(python, ['-X', 'faulthandler', ...args], {
     env: { PATH: process.env['PATH'], PYTHONDONTWRITEBYTECODE: '1', ...environment },
     maxBuffer: 16 * 2 ** 20,
-    timeout: 180_000,
+    timeout: 120_000,
+    killSignal: 'SIGABRT',
   });
   return stdout;
 }
