@@ -118,8 +118,11 @@ const worker = z.strictObject({
     .string()
     .default('')
     .describe('Only this memory domain of the simulated backend is slowed down; all of them where empty.'),
-  batchRequestsMax: count.default(16).describe('Most requests in a batch.'),
+  batchRequestsMax: count.default(64).describe('Most requests in a batch.'),
   batchCandidatesMax: count.default(4_096).describe('Most candidates in a batch.'),
+  batchMsMax: durationMs
+    .default(10)
+    .describe('Most predicted service time of a batch of several: what arrives meanwhile waits for so long.'),
   batchesInFlightMax: z
     .number()
     .int()

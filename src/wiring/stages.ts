@@ -169,6 +169,7 @@ export async function startAcceleratorWorker(
       slots: worker.slots,
       batchRequestsMax: worker.batchRequestsMax,
       batchCandidatesMax: worker.batchCandidatesMax,
+      batchMsMax: worker.batchMsMax,
       batchesInFlightMax: worker.batchesInFlightMax,
       tries: settings.tries,
       heartbeatMs: worker.heartbeatMs,

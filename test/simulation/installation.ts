@@ -270,6 +270,7 @@ export class Installation {
           slots: [slot],
           batchRequestsMax: 4,
           batchCandidatesMax: 256,
+          batchMsMax: 10,
           batchesInFlightMax: 2,
           tries: 3,
           heartbeatMs: 200,

@@ -52,6 +52,7 @@ async function start(overrides: Partial<AcceleratorWorkerConfig> = {}) {
         expectedSpeed: 1,
         batchRequestsMax: 4,
         batchCandidatesMax: 100,
+        batchMsMax: 1_000,
         batchesInFlightMax: 1,
         tries: 3,
         ...overrides,
