@@ -17,6 +17,10 @@ interface DomainCounts {
   readonly sketches: Readonly<Record<Metric, LatencySketch>>;
 }
 
+/** The end of a period is noticed a twentieth of it late at most, and log time is not the monotonic clock's. */
+const WHOLE = 0.9;
+/** Processes come and go for months. */
+const SOURCES_MAX = 4_096;
 /** A source's sequence numbers that are remembered, so that a window that comes twice counts once. */
 const SEEN_MAX = 64;
 
@@ -51,11 +55,15 @@ export class TuningWindows {
     this.#clear(nowMs);
   }
 
-  /** @param nowMs monotonic */
+  /**
+   * What was seen since the last call; undefined where that is not a whole period, since another version went live in it.
+   * @param nowMs monotonic
+   */
   observe(
     version: number,
     epoch: number,
     limits: ReturnType<typeof limitsOf>,
+    wholeMs: number,
     nowMs: number,
   ): Pick<TuningObservation, 'periodMs' | 'domains'> | undefined {
     if (this.#version !== version) {
@@ -63,6 +71,7 @@ export class TuningWindows {
       return undefined;
     }
     const periodMs = nowMs - this.#sinceMs;
+    if (periodMs < WHOLE * wholeMs) return undefined;
     const domains = [...this.#domains].map(([name, counts]): [string, DomainObservation] => [
       name,
       this.#observeDomain(counts, own(limits, name)),
@@ -109,7 +118,12 @@ export class TuningWindows {
     if (seen.includes(sequence)) return false;
     seen.push(sequence);
     if (seen.length > SEEN_MAX) seen.shift();
+    this.#seen.delete(source);
     this.#seen.set(source, seen);
+    if (this.#seen.size > SOURCES_MAX) {
+      const [oldest] = this.#seen.keys();
+      if (oldest !== undefined) this.#seen.delete(oldest);
+    }
     return true;
   }
 }
