@@ -4,7 +4,7 @@ import { effectOf, evolveTuning, isPaused, isTowardsHome } from './evolve-tuning
 import { type SlowdownMetric, slowdownOf } from './reference.ts';
 import { gapOf, requestsOf } from './trial.ts';
 import type { TuningEvent, TuningStepped } from './tuning-event.ts';
-import type { Direction, Effect, TuningObservation } from './tuning-observation.ts';
+import { type Direction, type Effect, shownDomain, type TuningObservation } from './tuning-observation.ts';
 import { type ConstantState, constantOf, type DomainEvidence, type TuningState } from './tuning-state.ts';
 import { doubledPeriods, type TuningTerms } from './tuning-terms.ts';
 
@@ -113,7 +113,7 @@ function homeSteps(state: TuningState, last: TuningObservation, name: string): C
     isSustained(recovery, logEOfRecovery(recovery), state.terms) &&
     mayReturn(top, effect, last, state.terms)
   ) {
-    const reason = `${domain} has been as fast as usual for ${periods} periods, E ${shown(logEOfRecovery(recovery))}`;
+    const reason = `${shownDomain(domain, last)} has been as fast as usual for ${periods} periods, E ${shown(logEOfRecovery(recovery))}`;
     return [{ step: stepTo(state, last, effect, { kind: 'back', domain, reason }), rank: [1, 0] }];
   }
   const probeAfter = doubledPeriods(state.terms.probePeriods, constant.turns, {
@@ -213,15 +213,15 @@ function stepTo(
 
 function reasonOf(
   { references }: TuningState,
-  { domains }: TuningObservation,
+  last: TuningObservation,
   domain: string,
   evidence: DomainEvidence,
   share: number,
 ): string {
   const of = (metric: SlowdownMetric): string =>
-    slowdownOf(own(references, domain), own(domains, domain), metric).toFixed(2);
+    slowdownOf(own(references, domain), own(last.domains, domain), metric).toFixed(2);
   return (
-    `${domain} takes ${of('endToEnd')} × the usual time, its kernels ${of('kernel')} ×, for ${evidence.periods} periods ` +
+    `${shownDomain(domain, last)} takes ${of('endToEnd')} × the usual time, its kernels ${of('kernel')} ×, for ${evidence.periods} periods ` +
     `(${evidence.metrics.join(', ')}; E ${shown(logEOfSuspicion(evidence))}); moves ${(100 * share).toFixed(1)} % of its requests`
   );
 }

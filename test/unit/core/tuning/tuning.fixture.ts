@@ -107,6 +107,7 @@ export function observe(told: Told, given: Period, terms: TuningTerms): TuningOb
       memory,
       requests,
       utilisation,
+      simulated: false,
       latency: {
         queue: summary(requests, 50 * (doing.queueFactor ?? factor), known?.queue),
         kernel: summary(requests, 100 * (doing.kernelFactor ?? factor), known?.kernel),

@@ -54,6 +54,7 @@ const status = (utilisation: number) =>
     incarnation: '1',
     accelerator: 'gpu-a100',
     backend: 'simulated',
+    simulated: true,
     models: [],
     build: '1',
     utilisation,
@@ -82,6 +83,7 @@ describe('TuningWindows', () => {
         'a100/hbm': {
           requests: 20,
           utilisation: 0.4,
+          simulated: true,
           latency: { queue: { count: 20, over: 8 }, kernel: { count: 20, over: 0 } },
         },
         'a100/l2': { requests: 1, latency: { endToEnd: { over: 0 } } },
