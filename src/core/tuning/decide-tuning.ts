@@ -161,19 +161,27 @@ function isTooMuch(
 
 /** Whether the pools that gain have room for what they would get; a step within one pool asks nothing more of it. */
 function hasRoom(effect: Effect, from: string, last: TuningObservation, terms: TuningTerms): boolean {
-  const requests = requestsOf(Object.keys(last.domains), last.domains);
   return effect.gaining.every(({ domain, share }) => {
     const gaining = own(last.domains, domain);
     if (gaining === undefined || gaining.pool === own(last.domains, from)?.pool) return true;
-    const ofPool = Object.values(last.domains).filter(({ pool }) => pool === gaining.pool);
-    const now = ofPool.reduce((sum, each) => sum + each.requests, 0);
-    return now === 0 || gaining.utilisation * (1 + (share * requests) / now) <= terms.utilisationMax;
+    const then = utilisationWith(domain, share, last);
+    return then === undefined || then <= terms.utilisationMax;
   });
+}
+
+/** Of the pool of a domain that gets this share of all requests from elsewhere; undefined while it has none to judge by. */
+function utilisationWith(domain: string, share: number, { domains }: TuningObservation): number | undefined {
+  const gaining = own(domains, domain);
+  const ofPool = Object.values(domains).filter(({ pool }) => pool === gaining?.pool);
+  const now = ofPool.reduce((sum, each) => sum + each.requests, 0);
+  if (gaining === undefined || now === 0) return undefined;
+  return gaining.utilisation * (1 + (share * requestsOf(Object.keys(domains), domains)) / now);
 }
 
 /**
  * A domain whose kernels were slow may have its traffic back when they no longer are. One that was slow under its load is well because it has less:
- * it gets more back only where the whole of it would be less than what was too much.
+ * it gets more back only where its pool would be less busy than when it was too much, since there is less to do or more to do it with. Where its queue
+ * was long it may have been either: batches grow with a queue, and take longer.
  */
 function mayReturn(
   top: ConstantState['trail'][number],
@@ -181,12 +189,13 @@ function mayReturn(
   last: TuningObservation,
   terms: TuningTerms,
 ): boolean {
-  if (!hasRoom(effect, top.gaining[0] ?? '', last, terms)) return false;
-  if (top.metrics.includes('kernel')) return true;
-  const share = effect.gaining.find(({ domain }) => domain === top.domain)?.share ?? 0;
-  const requests =
-    requestsOf([top.domain], last.domains) + share * requestsOf(Object.keys(last.domains), last.domains);
-  return requests <= terms.returnLoadMax * top.requests;
+  const from = top.gaining[0] ?? '';
+  if (!hasRoom(effect, from, last, terms)) return false;
+  if (top.metrics.includes('kernel') && !top.metrics.includes('queue')) return true;
+  const isWithinPool = own(last.domains, from)?.pool === own(last.domains, top.domain)?.pool;
+  const share = isWithinPool ? 0 : (effect.gaining.find(({ domain }) => domain === top.domain)?.share ?? 0);
+  const then = utilisationWith(top.domain, share, last);
+  return then === undefined || then <= terms.returnLoadMax * top.utilisation;
 }
 
 function stepTo(
