@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { DEFAULT_TUNING } from '../core/tuning/tuning-terms.ts';
 
 /**
  * Every setting of every process, with its default and its bounds. The environment variable of each follows from its path:
@@ -184,8 +185,13 @@ const controller = z.strictObject({
     .default(false)
     .describe('Move the tunable constants of live policies, off devices and memory domains that get slower.'),
   tuningPeriodMs: durationMs
-    .default(180_000)
+    .default(DEFAULT_TUNING.periodMs)
     .describe('How often they are looked at; there is one step per period at most.'),
+  tuningRequestsMin: count
+    .default(DEFAULT_TUNING.requestsMin)
+    .describe(
+      'Fewest requests of a memory domain in one period that show anything; the default is for production.',
+    ),
   shadowRequestsMin: count
     .default(10_000)
     .describe(

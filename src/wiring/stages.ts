@@ -208,9 +208,7 @@ export async function startPolicyController(
       acceptUnsigned: settings.controller.acceptUnsigned,
       reconcileMs: settings.controller.reconcileMs,
       rollout: rolloutConfig(settings.controller),
-      tuning: settings.controller.tuning
-        ? { ...DEFAULT_TUNING, periodMs: settings.controller.tuningPeriodMs }
-        : undefined,
+      tuning: tuningTerms(settings.controller),
     },
     {
       ...deps,
@@ -230,6 +228,10 @@ export async function startPolicyController(
       await tuner?.close();
     },
   };
+}
+
+function tuningTerms({ tuning, tuningPeriodMs, tuningRequestsMin }: Settings['controller']) {
+  return tuning ? { ...DEFAULT_TUNING, periodMs: tuningPeriodMs, requestsMin: tuningRequestsMin } : undefined;
 }
 
 function rolloutConfig(controller: Settings['controller']): RolloutConfig {

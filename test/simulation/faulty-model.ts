@@ -11,8 +11,8 @@ export function faultyModel(model: LoadedModel, isFailing: () => boolean): Loade
     variant: model.variant,
     predictMs: (requests, candidates) => model.predictMs(requests, candidates),
     unload: () => model.unload(),
-    async run(items, kernel) {
-      const result = await model.run(items, kernel);
+    async run(items, kernel, memory) {
+      const result = await model.run(items, kernel, memory);
       if (items.some(({ hints }) => hints[POISON_HINT] === 1)) throw new Error('poisoned');
       if (isFailing()) throw new Error('a passing fault');
       return result;

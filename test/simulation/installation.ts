@@ -3,6 +3,7 @@ import { memoryControlServer } from '../../src/adapters/memory/control-store.ts'
 import { silentTelemetry } from '../../src/adapters/memory/telemetry.ts';
 import { memorySchemaRegistry } from '../../src/adapters/registry/memory.ts';
 import type { Connection } from '../../src/client/connection.ts';
+import { loadSettings } from '../../src/config/load-settings.ts';
 import { type Codecs, createCodecs } from '../../src/contracts/codec.ts';
 import { recordTopics, topicSpecs } from '../../src/contracts/topic-specs.ts';
 import { createTopicDelay } from '../../src/core/latency/topic-delay.ts';
@@ -21,24 +22,12 @@ import { Router } from '../../src/stages/request-router/router.ts';
 import { createRequestRouterStage, type RequestRouterConfig } from '../../src/stages/request-router/stage.ts';
 import type { Stage, StageDeps } from '../../src/stages/stage.ts';
 import { type OutsideLedger, openOutsideLedger } from '../../src/traffic/outside-ledger.ts';
-import { compileChecked, digestOf } from '../../src/wiring/policy-files.ts';
+import { compileChecked, digestOf, poolOf, poolsOf } from '../../src/wiring/policy-files.ts';
+import { startPolicyController } from '../../src/wiring/stages.ts';
 import { type SwitchableRegistry, switchableRegistry } from '../integration/switchable-registry.ts';
 import { Auditor } from './auditor.ts';
 import { faultyModel } from './faulty-model.ts';
-import {
-  ACCELERATORS,
-  BUILT_IN,
-  costs,
-  EXTRACTOR,
-  FLEET,
-  PARTITIONS,
-  POOLS,
-  PROFILE,
-  ROUTER,
-  repository,
-  SLOTS,
-  topics,
-} from './fleet.ts';
+import { costs, EXTRACTOR, LAYOUT, type Layout, PARTITIONS, ROUTER, repository, topics } from './fleet.ts';
 import { type Host, HostClock } from './host.ts';
 import { networkedBus } from './network.ts';
 
@@ -47,16 +36,17 @@ const DRAIN_TIMEOUT_MS = 1_000;
 /** Nothing takes longer than this, whatever happens to it. */
 const SETTLED_MS = 60_000;
 
-const written = recordTopics({ topics, tenants: [], pools: POOLS });
-
-async function openCodecs(clock: VirtualClock): Promise<{ codecs: Codecs; registry: SwitchableRegistry }> {
+async function openCodecs(
+  clock: VirtualClock,
+  pools: readonly string[],
+): Promise<{ codecs: Codecs; registry: SwitchableRegistry }> {
   const registry = switchableRegistry(memorySchemaRegistry());
   const codecs = createCodecs({ registry, clock });
-  await codecs.register(written);
+  await codecs.register(recordTopics({ topics, tenants: [], pools: [...pools] }));
   return { codecs, registry };
 }
-/** Compiling all schemas takes longer than a whole run: runs that leave the registry alone share them. */
-const shared = await openCodecs(virtualClock());
+/** Compiling all schemas takes longer than a whole run: runs that leave the registry alone share them. A dispatch is the same in any pool. */
+const shared = await openCodecs(virtualClock(), [...LAYOUT.slots.keys()]);
 
 export interface InstallationOptions {
   seed: number;
@@ -65,6 +55,10 @@ export interface InstallationOptions {
   topology: 'split' | 'fused';
   /** With codecs of its own, on a registry that can be switched off. */
   ownRegistry?: boolean;
+  /** That of fleet.ts unless given. */
+  layout?: Layout;
+  /** Settings of controllers that are wired as in production; without any they are live at once with what is published, and see nothing. */
+  controller?: Readonly<Record<string, unknown>>;
 }
 
 export type RouterHost = Host<Stage & { router: Router }>;
@@ -85,6 +79,8 @@ export class Installation {
   readonly epochs = new Map<string, number[]>();
   /** Share of batches that fail for no reason. */
   flakiness = 0;
+  /** How many times as long as its profile says a device takes. */
+  slowdown: (pool: string, memory: string) => number = () => 1;
   readonly auditor: Auditor;
   #codecs: Codecs = shared.codecs;
   #registry: SwitchableRegistry = shared.registry;
@@ -95,9 +91,12 @@ export class Installation {
   /** What was begun and has not ended, with the process that it is about. */
   readonly #begun = new Map<Promise<void>, Host>();
   readonly #options: InstallationOptions;
+  readonly #layout: Layout;
 
   constructor(options: InstallationOptions) {
     this.#options = options;
+    this.#layout = options.layout ?? LAYOUT;
+    const { slots } = this.#layout;
     this.random = seededRandom(options.seed);
     this.chance = this.random.stream('chance');
     this.broker = memoryBroker({ clock: this.brokerClock, deliveryDelayMs: options.deliveryDelayMs });
@@ -106,12 +105,12 @@ export class Installation {
       bus: this.#connect('auditor'),
       codecs: shared.codecs,
       topics,
-      pools: POOLS,
+      pools: [...slots.keys()],
       groups: [
         { group: `${topics.prefix}.feature-extractor`, topic: topics.ingress() },
         { group: `${topics.prefix}.request-router`, topic: topics.fixed('features') },
-        ...[...SLOTS].flatMap(([pool, slots]) =>
-          Array.from({ length: slots }, (_, slot) => ({
+        ...[...slots].flatMap(([pool, length]) =>
+          Array.from({ length }, (_, slot) => ({
             group: `${topics.prefix}.worker.${pool}.${slot}`,
             topic: topics.dispatch(pool),
             partition: slot,
@@ -138,14 +137,20 @@ export class Installation {
   /** Topics, client, books; no stages yet. */
   async open(): Promise<void> {
     if (this.#options.ownRegistry === true) {
-      const own = await openCodecs(this.clock);
+      const own = await openCodecs(this.clock, [...this.#layout.slots.keys()]);
       this.#codecs = own.codecs;
       this.#registry = own.registry;
     }
     const bus = this.#connect('client');
     await this.settle(
       bus.admin.createTopics(
-        topicSpecs({ topics, partitions: PARTITIONS, replication: 1, pools: SLOTS, tenants: [] }),
+        topicSpecs({
+          topics,
+          partitions: PARTITIONS,
+          replication: 1,
+          pools: this.#layout.slots,
+          tenants: [],
+        }),
       ),
     );
     this.#client = {
@@ -208,16 +213,22 @@ export class Installation {
 
   startRouter(name = 'router', ackPartition = 0): RouterHost {
     const life = `${name}#${this.#lives + 1}`;
+    const { builtIn, fleet } = this.#layout;
     return this.#start(name, async (deps) => {
-      const router: RequestRouterConfig = { ...ROUTER, router: life, ackPartition };
+      const router: RequestRouterConfig = {
+        ...ROUTER,
+        poolsOf: poolsOf(fleet),
+        router: life,
+        ackPartition,
+      };
       const stage =
         this.#options.topology === 'fused'
           ? await createFusedStage(
               { extractor: EXTRACTOR, router },
               { ...deps, signals: createSignalExtractor(costs) },
-              BUILT_IN,
+              builtIn,
             )
-          : await createRequestRouterStage(router, deps, BUILT_IN);
+          : await createRequestRouterStage(router, deps, builtIn);
       const epochs: number[] = [];
       this.epochs.set(life, epochs);
       const source = new PolicySource({
@@ -225,10 +236,10 @@ export class Installation {
         clock: deps.clock,
         random: deps.random.stream(`poll ${name}`),
         telemetry: this.telemetry,
-        scope: 'policy/sim',
+        scope: `policy/${builtIn.ref.name}`,
         member: name,
         digest: digestOf,
-        compile: (bytes) => compileChecked(bytes, FLEET),
+        compile: (bytes) => compileChecked(bytes, fleet),
         apply: (policy, canary) => {
           // A canary that begins or lapses swaps at the same epoch.
           if (epochs.at(-1) !== policy.epoch) epochs.push(policy.epoch);
@@ -248,10 +259,17 @@ export class Installation {
 
   startWorker(pool: string, slot: number, name = `${pool}-${slot}`): Host {
     const incarnation = `${name} life ${this.#lives + 1}`;
+    const { fleet, profile, windowMs } = this.#layout;
+    const { accelerator } = poolOf(fleet, pool);
     return this.#start(name, async (deps) => {
       const backend = createSimulatedAccelerator(
-        { repository, clock: deps.clock, random: seededRandom(this.random.seed + this.#lives) },
-        PROFILE,
+        {
+          repository,
+          clock: deps.clock,
+          random: seededRandom(this.random.seed + this.#lives),
+          slowdown: (memory) => this.slowdown(pool, memory),
+        },
+        profile,
       );
       const chance = this.random.stream(`flaky ${incarnation}`);
       const isFailing = (): boolean => this.flakiness > 0 && chance.next() < this.flakiness;
@@ -265,7 +283,7 @@ export class Installation {
           worker: name,
           incarnation,
           pool,
-          accelerator: ACCELERATORS.get(pool) ?? '',
+          accelerator,
           capacityClass: 'dedicated',
           slots: [slot],
           batchRequestsMax: 4,
@@ -274,7 +292,7 @@ export class Installation {
           batchesInFlightMax: 2,
           tries: 3,
           heartbeatMs: 200,
-          windowMs: 1_000,
+          windowMs,
           ackCoalesceMs: 2,
           unacknowledgedMax: 50,
           deadLetterPayload: 'full',
@@ -287,6 +305,14 @@ export class Installation {
   }
 
   startController(name = 'controller'): Host {
+    const { controller } = this.#options;
+    const { fleet } = this.#layout;
+    if (controller !== undefined) {
+      const { settings } = loadSettings({}, { 'controller.acceptUnsigned': true, ...controller });
+      return this.#start(name, (deps) =>
+        startPolicyController(settings, deps, { fleet, store: this.store.connect() }),
+      );
+    }
     return this.#start(name, (deps) =>
       createPolicyControllerStage(
         {
@@ -300,15 +326,15 @@ export class Installation {
           ...deps,
           store: this.store.connect(),
           digest: digestOf,
-          checkPolicy: (bytes) => compileChecked(bytes, FLEET).document,
+          checkPolicy: (bytes) => compileChecked(bytes, fleet).document,
         },
       ),
     );
   }
 
-  /** One of everything: two workers on the CPU, one on the GPU. */
+  /** One of everything, and a worker per slot. */
   startAll(): void {
-    for (const [pool, slots] of SLOTS)
+    for (const [pool, slots] of this.#layout.slots)
       for (let slot = 0; slot < slots; slot += 1) this.startWorker(pool, slot);
     this.startController();
     this.startRouter();
@@ -321,7 +347,9 @@ export class Installation {
 
   /** Names of routers that do not run the policy that the store names; none while it names none. */
   async routersBehind(): Promise<string[]> {
-    const pointer = await this.settle(this.store.connect().readPointer('policy/sim'));
+    const pointer = await this.settle(
+      this.store.connect().readPointer(`policy/${this.#layout.builtIn.ref.name}`),
+    );
     if (pointer === undefined) return [];
     return this.hosts.flatMap(({ name, state, stage }) => {
       const isBehind =

@@ -91,7 +91,7 @@ function evolveScope(scope: ScopeState, event: ScopeEvent): ScopeState {
       const reason = `rolled back to version ${policy.version}`;
       const { rollout } = scope;
       const alone = rollout === undefined ? scope : ended(scope, rollout, 'rolled-back', { reason, atMs });
-      return { ...alone, live: policy, epoch };
+      return goneLive(alone, policy, epoch);
     }
     case 'store-reseeded':
       return { ...scope, epoch: event.epoch };
@@ -254,11 +254,10 @@ function decideRollBack(scope: ScopeState, command: CommandKind<'roll-back'>): C
   return { type: 'policy-rolled-back', ...causeOf(command), from: live, policy, atMs, epoch };
 }
 
-/** The version published before the live one, of those that were live. */
+/** Of the versions below the live one that which was live last: one that was taken back does not come again. */
 function previous(scope: ScopeState, live: PublishedPolicy): PublishedPolicy | undefined {
-  return scope.published
-    .filter(({ version }) => version < live.version && scope.wentLive.includes(version))
-    .at(-1);
+  const latest = scope.wentLive.filter((version) => version < live.version).at(-1);
+  return scope.published.find(({ version }) => version === latest);
 }
 
 function causeOf({ commandId, scope, actor }: ControllerCommand): {

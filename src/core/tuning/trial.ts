@@ -1,6 +1,6 @@
 import { own } from '../own.ts';
 import { type SlowdownMetric, slowdownOf } from './reference.ts';
-import type { TuningObservation } from './tuning-observation.ts';
+import { shownDomain, type TuningObservation } from './tuning-observation.ts';
 import type { References, Trial } from './tuning-state.ts';
 
 /** A step whose traffic moved by less than this part of what was to move did not work. */
@@ -19,14 +19,15 @@ export function failureOf(
   references: Readonly<Record<string, References>>,
 ): string | undefined {
   const { domain, share, gaining, before } = trial;
-  if (!hasMoved(trial, domains)) return `its requests did not move from ${domain}`;
+  if (!hasMoved(trial, domains)) return `its requests did not move from ${shownDomain(domain, { domains })}`;
   const theirs = meanSlowdown(gaining, domains, references);
   const gained = share * before.domainRequests * excessOf(domain, gaining, domains, references);
   const tolerated = SLOWER_MIN * Math.max(1, before.gainingSlowdown);
   const lost = before.gainingRequests * Math.max(0, theirs - tolerated);
   if (lost === 0 || gained > lost) return undefined;
   const observed = slowdownOf(own(references, domain), own(domains, domain), 'endToEnd');
-  return `${gaining.join(', ')} went from ${before.gainingSlowdown.toFixed(2)} to ${theirs.toFixed(2)} × the usual time; ${domain} is at ${observed.toFixed(2)} ×`;
+  const shown = (name: string): string => shownDomain(name, { domains });
+  return `${gaining.map(shown).join(', ')} went from ${before.gainingSlowdown.toFixed(2)} to ${theirs.toFixed(2)} × the usual time; ${shown(domain)} is at ${observed.toFixed(2)} ×`;
 }
 
 /** By the domain's part of the traffic, less what chance may do to it. */

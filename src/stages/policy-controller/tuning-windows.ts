@@ -17,6 +17,18 @@ interface DomainCounts {
   readonly sketches: Readonly<Record<Metric, LatencySketch>>;
 }
 
+interface PoolCounts {
+  readonly sum: number;
+  readonly beats: number;
+  /** Of any of its workers. */
+  readonly simulated: boolean;
+}
+const NO_BEATS: PoolCounts = { sum: 0, beats: 0, simulated: false };
+
+/** The end of a period is noticed a twentieth of it late at most, and log time is not the monotonic clock's. */
+const WHOLE = 0.9;
+/** Processes come and go for months. */
+const SOURCES_MAX = 4_096;
 /** A source's sequence numbers that are remembered, so that a window that comes twice counts once. */
 const SEEN_MAX = 64;
 
@@ -26,7 +38,7 @@ export class TuningWindows {
   #sinceEpoch = 0;
   #sinceMs = 0;
   #domains = new Map<string, DomainCounts>();
-  #pools = new Map<string, { sum: number; beats: number }>();
+  #pools = new Map<string, PoolCounts>();
   readonly #seen = new Map<string, number[]>();
 
   takeWindow(window: WorkerWindow): void {
@@ -39,9 +51,13 @@ export class TuningWindows {
     counts.sketches.endToEnd.merge(LatencySketch.fromBytes(window.endToEndSketch));
   }
 
-  takeStatus({ pool, utilisation }: PoolStatus): void {
-    const { sum, beats } = this.#pools.get(pool) ?? { sum: 0, beats: 0 };
-    this.#pools.set(pool, { sum: sum + utilisation, beats: beats + 1 });
+  takeStatus(status: PoolStatus): void {
+    const { sum, beats, simulated } = this.#pools.get(status.pool) ?? NO_BEATS;
+    this.#pools.set(status.pool, {
+      sum: sum + status.utilisation,
+      beats: beats + 1,
+      simulated: simulated || status.simulated,
+    });
   }
 
   /** @param nowMs monotonic */
@@ -51,11 +67,15 @@ export class TuningWindows {
     this.#clear(nowMs);
   }
 
-  /** @param nowMs monotonic */
+  /**
+   * What was seen since the last call; undefined where that is not a whole period, since another version went live in it.
+   * @param nowMs monotonic
+   */
   observe(
     version: number,
     epoch: number,
     limits: ReturnType<typeof limitsOf>,
+    wholeMs: number,
     nowMs: number,
   ): Pick<TuningObservation, 'periodMs' | 'domains'> | undefined {
     if (this.#version !== version) {
@@ -63,6 +83,7 @@ export class TuningWindows {
       return undefined;
     }
     const periodMs = nowMs - this.#sinceMs;
+    if (periodMs < WHOLE * wholeMs) return undefined;
     const domains = [...this.#domains].map(([name, counts]): [string, DomainObservation] => [
       name,
       this.#observeDomain(counts, own(limits, name)),
@@ -81,13 +102,14 @@ export class TuningWindows {
     { pool, memory, requests, sketches }: DomainCounts,
     limits: Readonly<Record<Metric, number>> | undefined,
   ): DomainObservation {
-    const { sum, beats } = this.#pools.get(pool) ?? { sum: 0, beats: 0 };
+    const { sum, beats, simulated } = this.#pools.get(pool) ?? NO_BEATS;
     const of = (metric: Metric): LatencySummary => summarise(sketches[metric], limits?.[metric]);
     return {
       pool,
       memory,
       requests,
       utilisation: beats === 0 ? 0 : sum / beats,
+      simulated,
       latency: { queue: of('queue'), kernel: of('kernel'), endToEnd: of('endToEnd') },
     };
   }
@@ -109,7 +131,12 @@ export class TuningWindows {
     if (seen.includes(sequence)) return false;
     seen.push(sequence);
     if (seen.length > SEEN_MAX) seen.shift();
+    this.#seen.delete(source);
     this.#seen.set(source, seen);
+    if (this.#seen.size > SOURCES_MAX) {
+      const [oldest] = this.#seen.keys();
+      if (oldest !== undefined) this.#seen.delete(oldest);
+    }
     return true;
   }
 }
