@@ -86,6 +86,7 @@ export class Traffic {
       stableLatencyMs: this.#limitsMs,
       shadow: undefined,
       pools: {},
+      scores: {},
       fingerprint: '',
       refusals: [],
     };

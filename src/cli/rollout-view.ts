@@ -2,6 +2,7 @@ import { nextStage } from '../core/rollout/conclude.ts';
 import { describeEvidence, type EvidenceLine } from '../core/rollout/evidence.ts';
 import { holdReasons, missingOf, verdictOf } from '../core/rollout/readiness.ts';
 import { type RolloutState, type ScopeState, stageOf } from '../core/rollout/rollout-state.ts';
+import { judgeHeads } from '../core/rollout/score-rules.ts';
 import { HARM, SAFE } from '../core/rollout/sequential-test.ts';
 
 /** A rollout as `rollout status` shows it. Times are those of the log, so that a look from elsewhere tells the same. */
@@ -24,6 +25,8 @@ export interface RolloutView {
   requests: { stable: number; canary: number; shadow: number };
   evidence: readonly EvidenceLine[];
   thresholds: { rollBackMeanE: number; promoteE: number };
+  /** Of the heads that both arms have; PSI and the distance of the means in standard deviations, each with its noise. */
+  scores: readonly HeadView[];
   verdict: string | null;
   /** What the stage lacks to pass; empty where it passed. */
   missing: string[];
@@ -32,6 +35,26 @@ export interface RolloutView {
   next: { to: string; by: 'itself' | 'a person'; earliest: string | null };
   rollsBack: string;
 }
+
+export interface HeadView {
+  head: string;
+  canary: number;
+  control: number;
+  canaryMean: number;
+  controlMean: number;
+  psi: number;
+  psiNoise: number;
+  /** Above this, and beyond the noise, it is a hold; null where it is no guardrail. */
+  psiMax: number | null;
+  /** A tenth says that something moved, which is no reason to stop. */
+  moved: boolean;
+  meanShift: number;
+  meanShiftError: number;
+  meanShiftMax: number | null;
+}
+
+/** Siddiqi, Credit Risk Scorecards, 2006: from here on a population is worth a look. */
+const PSI_MOVED = 0.1;
 
 /** @returns undefined where nothing is on its way */
 export function rolloutView(scope: ScopeState): RolloutView | undefined {
@@ -60,6 +83,7 @@ export function rolloutView(scope: ScopeState): RolloutView | undefined {
     },
     evidence: evidence === undefined ? [] : describeEvidence(evidence),
     thresholds: { rollBackMeanE: HARM.threshold, promoteE: SAFE.threshold },
+    scores: headViews(rollout),
     verdict: verdict === undefined ? null : verdict.kind,
     missing: missingOf(rollout),
     against: holdReasons(rollout).map(({ text }) => text),
@@ -75,6 +99,24 @@ function holdView({ hold, terms }: RolloutState): RolloutView['hold'] {
     reasons: hold.reasons.map(({ text }) => text),
     rollsBackAt: isoTime(hold.sinceMs + terms.limits.holdMsMax),
   };
+}
+
+function headViews(rollout: RolloutState): HeadView[] {
+  const { scorePsiMax, scoreMeanShiftMax } = rollout.terms.limits;
+  return judgeHeads(rollout).map((head) => ({
+    head: head.head,
+    canary: head.candidateCount,
+    control: head.stableCount,
+    canaryMean: head.candidateMean,
+    controlMean: head.stableMean,
+    psi: head.psi,
+    psiNoise: head.psiNoise,
+    psiMax: scorePsiMax ?? null,
+    moved: head.psi - head.psiNoise > PSI_MOVED,
+    meanShift: head.meanShift,
+    meanShiftError: head.meanShiftError,
+    meanShiftMax: scoreMeanShiftMax ?? null,
+  }));
 }
 
 function exposureOf({ lastLook }: RolloutState): number | null {

@@ -39,6 +39,9 @@ const limits: Shape<RolloutLimits> = fields({
   successObjective: number(0, 1),
   burnRateMax: number(0),
   burnRequestsMin: count,
+  // Rollouts of before had no such guardrail.
+  scorePsiMax: optional(number(0), undefined),
+  scoreMeanShiftMax: optional(number(0), undefined),
   silenceMsMax: number(0),
   holdMsMax: number(0),
 });

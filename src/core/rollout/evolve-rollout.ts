@@ -15,6 +15,7 @@ import {
   stageOf,
 } from './rollout-state.ts';
 import type { RolloutTerms } from './rollout-terms.ts';
+import { addScores } from './score-observation.ts';
 
 /** What the event makes of the scope. Total: an event of a rollout that does not run changes nothing. */
 export function evolveRollout(scope: ScopeState, event: RolloutEvent): ScopeState {
@@ -102,6 +103,7 @@ function freshStage({ stages, unit }: RolloutTerms, stage: number, atMs: number)
     lastLook: undefined,
     shadow: NO_SHADOW,
     evidence: percent > 0 ? startEvidence({ percent, unit }) : undefined,
+    scores: {},
     breaches: {},
     burn: NO_BURN,
   };
@@ -139,6 +141,7 @@ function counted(watched: RolloutState, before: RolloutState, observation: Obser
     silentMs: hasData ? 0 : watched.silentMs + elapsedMs,
     shadow: addShadow(watched.shadow, observation.shadow),
     evidence: watched.evidence === undefined ? undefined : addObservation(watched.evidence, observation),
+    scores: addScores(watched.scores, observation.scores),
     burn: addBurn(watched.burn, watched.terms.limits.burnRequestsMin, observation),
   };
 }

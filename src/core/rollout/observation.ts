@@ -1,3 +1,5 @@
+import type { ScoresByHead } from './score-observation.ts';
+
 /** One arm in one window: terminal outcomes of the requests that are analysed (the 50 heaviest keys are left out). */
 export interface ArmObservation {
   readonly requests: number;
@@ -38,6 +40,8 @@ export interface Observation {
   /** Undefined where no router reported a shadow decision. */
   readonly shadow: ShadowObservation | undefined;
   readonly pools: Readonly<Record<string, { readonly utilisation: number; readonly queueMsP99: number }>>;
+  /** What the heads of the models gave in both arms, of the requests that are analysed; a head that is not known well enough yet is missing. */
+  readonly scores: ScoresByHead;
   /** Worker builds, model versions, and the set of pools that the policy names: any change restarts the stage. */
   readonly fingerprint: string;
   /** NACKs of routers. */

@@ -2,6 +2,7 @@ import { judge, type Verdict } from './evidence.ts';
 import { guardrailReasons } from './guardrails.ts';
 import type { HoldReason } from './rollout-event.ts';
 import { type RolloutState, stageOf } from './rollout-state.ts';
+import { missingScores, scoreReasons } from './score-rules.ts';
 import { shadowReasons } from './shadow-rules.ts';
 
 /** What the comparison of the arms says; undefined in shadow, where there is nothing to compare. */
@@ -18,6 +19,7 @@ export function holdReasons(rollout: RolloutState): HoldReason[] {
     ...(verdict?.kind === 'hold' ? [{ code: 'statistics', text: verdict.reason } as const] : []),
     ...(verdict?.kind === 'roll-back' ? [{ code: 'harm', text: verdict.reason } as const] : []),
     ...guardrailReasons(rollout),
+    ...scoreReasons(rollout),
   ];
 }
 
@@ -38,7 +40,7 @@ export function missingOf(rollout: RolloutState): string[] {
   const verdict = verdictOf(rollout);
   if (verdict === undefined) missing.push('there is no evidence');
   else if (verdict.kind !== 'promotable') missing.push(verdict.reason);
-  return missing;
+  return [...missing, ...missingScores(rollout)];
 }
 
 function seconds(ms: number): number {

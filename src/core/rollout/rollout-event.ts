@@ -17,6 +17,9 @@ export const HOLD_CODES = [
   'pool-utilisation',
   'slo-burn',
   'router-refusal',
+  'score-histogram',
+  'score-mean',
+  'score-heads',
 ] as const;
 export type HoldCode = (typeof HOLD_CODES)[number];
 

@@ -35,6 +35,9 @@ export interface RolloutLimits {
   readonly burnRateMax: number;
   /** The burn rate is taken over blocks of whole windows with at least so many requests. */
   readonly burnRequestsMin: number;
+  /** How far a head's scores may move between the arms: population stability index, and the mean in standard deviations. Undefined: however far. */
+  readonly scorePsiMax: number | undefined;
+  readonly scoreMeanShiftMax: number | undefined;
   /** So long may no request be decided in shadow. */
   readonly silenceMsMax: number;
   /** A hold that lasts longer ends in a rollback. */
@@ -76,6 +79,9 @@ export const DEFAULT_LIMITS: RolloutLimits = {
   successObjective: 0.999,
   burnRateMax: 14.4,
   burnRequestsMin: 1_000,
+  // Siddiqi, Credit Risk Scorecards, 2006: above 0.25 a population has moved for good.
+  scorePsiMax: 0.25,
+  scoreMeanShiftMax: 0.25,
   silenceMsMax: 60_000,
   holdMsMax: 2 * 60 * 60_000,
 };

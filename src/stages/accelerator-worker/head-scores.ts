@@ -13,15 +13,19 @@ interface SampledScores {
 export class HeadScores {
   #count = 0;
   #sum = 0;
-  readonly #equalBins = new Array<number>(EQUAL_BINS).fill(0);
+  readonly #equalBins = new Float64Array(EQUAL_BINS);
   readonly #samples = new Map<number, SampledScores>();
 
   addAll(values: Float32Array): void {
-    for (const value of values) {
-      this.#sum += value;
+    const bins = this.#equalBins;
+    let sum = 0;
+    for (let i = 0; i < values.length; i++) {
+      const value = values[i] ?? 0;
+      sum += value;
       const bin = Math.min(EQUAL_BINS - 1, Math.max(0, Math.floor(value * EQUAL_BINS)));
-      this.#equalBins[bin] = (this.#equalBins[bin] ?? 0) + 1;
+      bins[bin] = (bins[bin] ?? 0) + 1;
     }
+    this.#sum += sum;
     this.#count += values.length;
   }
 
@@ -42,7 +46,7 @@ export class HeadScores {
       name,
       count: this.#count,
       mean: this.#count === 0 ? 0 : this.#sum / this.#count,
-      histogram: this.#equalBins,
+      histogram: [...this.#equalBins],
       samples: [...this.#samples].map(([group, { sum, sumOfSquares, histogram }]) =>
         makeScoreSample({
           group,

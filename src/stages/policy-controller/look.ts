@@ -28,7 +28,10 @@ export async function lookOf(
   const { rollout, epoch } = scope;
   if (rollout === undefined) return undefined;
   const { name: policy, digest: candidateDigest } = rollout.candidate;
-  const seen = await deps.observer?.observe(name, { policy, epoch, candidateDigest });
+  const scoreEdges = Object.fromEntries(
+    Object.entries(rollout.scores).map(([head, { edges }]) => [head, edges]),
+  );
+  const seen = await deps.observer?.observe(name, { policy, epoch, candidateDigest, scoreEdges });
   if (seen !== undefined) {
     const observation = observationShape({ ...seen, atMs: nowMs });
     if (observation !== MISFIT) return { kind: 'look', scope: name, observation };

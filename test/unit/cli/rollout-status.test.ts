@@ -7,6 +7,7 @@ import type { Observation } from '../../../src/core/rollout/observation.ts';
 import { DEFAULT_LIMITS, type RolloutTerms, stagesOf } from '../../../src/core/rollout/rollout-terms.ts';
 import { type ControlRoom, controlRoom } from '../client/control-room.ts';
 import { type MemoryInstallation, memoryInstallation } from '../client/memory-installation.ts';
+import { headScores } from '../core/rollout/rollout.fixture.ts';
 import { INSTALLATION, millrace } from './cli.fixture.ts';
 
 let installation: MemoryInstallation;
@@ -76,6 +77,10 @@ function look(minutes: number, fields: Partial<Observation>): ControllerInput {
     stableLatencyMs: [2, 5, 9],
     shadow: undefined,
     pools: {},
+    scores:
+      fields.canary === undefined
+        ? {}
+        : { 'ranker/ctr': headScores(fields.stable?.requests ?? 0, fields.canary.requests) },
     fingerprint: 'f',
     refusals: [],
     ...fields,
@@ -177,6 +182,26 @@ describe('millrace policy rollout status', () => {
     );
     expect(out).toContain('next       canary 5 %, by a person, not while it is on hold');
     expect(out).toMatch(/rolls back on this hold of more than 120 min \(harm holds/);
+  });
+
+  it('shows what the models said in both arms, and holds where that is apart', async () => {
+    const scores = {
+      'ranker/ctr': headScores(19_000, 1_000),
+      'ranker/dwell': headScores(19_000, 1_000, { mean: 0.56 }),
+    };
+    const window = { stable: arm(19_000), canary: arm(1_000), scores };
+    await logged(publish(1), publish(2), start(), ...SHADOW_PASSED, look(20, window));
+    const { out } = await status();
+    expect(out).toMatch(/head +canary +control +PSI +noise +mean +control mean +apart \(sd\)/);
+    expect(out).toMatch(/ranker\/ctr +1000 +19000 +[\d.e-]+ +[\d.]+ +0\.500 +0\.500 +0\.00 ± 0\.0\d+/);
+    expect(out).toMatch(/on hold .*: the mean score moved .*ranker\/dwell 0\.5 → 0\.56, 0\.6 ± 0\.0\d+/);
+    const { rollout } = JSON.parse((await status('--json')).out);
+    expect(rollout.scores).toMatchObject([
+      { head: 'ranker/ctr', psiMax: 0.25, moved: false },
+      { head: 'ranker/dwell', meanShiftMax: 0.25 },
+    ]);
+    expect(rollout.scores[1].meanShift).toBeCloseTo(0.6, 6);
+    expect((await run('control', 'replay')).exitCode).toBe(0);
   });
 
   it('says how the last rollout ended', async () => {
