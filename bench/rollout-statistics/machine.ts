@@ -98,6 +98,7 @@ function termsOf(stages: readonly { percent: number; dwellMs: number }[]): Rollo
       scorePsiMax: undefined,
       scoreMeanShiftMax: undefined,
     },
+    queries: [],
     autoPromote: true,
     autoRollback: true,
   };

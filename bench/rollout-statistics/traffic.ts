@@ -87,6 +87,7 @@ export class Traffic {
       shadow: undefined,
       pools: {},
       scores: {},
+      metrics: {},
       fingerprint: '',
       refusals: [],
     };

@@ -83,6 +83,7 @@ function rolloutLines(view: RolloutView): string[] {
     `observed   ${seconds(view.observedMs)} of ${seconds(view.dwellMs)}, last look ${view.lastLook ?? 'none yet'}`,
     ...armLines(view),
     ...headLines(view),
+    ...view.guardrails.map(guardrailLine),
     ...(hold === null
       ? []
       : [`on hold    since ${hold.since}, rolled back at ${hold.rollsBackAt}: ${hold.reasons.join('; ')}`]),
@@ -133,6 +134,16 @@ function headLines({ scores }: RolloutView): string[] {
     ),
     '',
   ];
+}
+
+function guardrailLine({ name, min, max, reading, readAt }: RolloutView['guardrails'][number]): string {
+  const bounds = [min === undefined ? '' : `at least ${min}`, max === undefined ? '' : `at most ${max}`];
+  const wanted = bounds.filter((bound) => bound !== '').join(', ');
+  if (reading === null) return `guardrail  ${name}: not read yet; ${wanted}`;
+  if ('failed' in reading) return `guardrail  ${name}: ${reading.failed}; ${wanted}`;
+  const { series, lowest, highest } = reading;
+  const seen = lowest === highest ? String(highest) : `${lowest} to ${highest} in ${series} series`;
+  return `guardrail  ${name}: ${seen} at ${readAt}; ${wanted}`;
 }
 
 function shortNumber(value: number): string {

@@ -1,5 +1,8 @@
+import { own } from '../core/own.ts';
+import type { MetricGuardrail } from '../core/policy/document.ts';
 import { nextStage } from '../core/rollout/conclude.ts';
 import { describeEvidence, type EvidenceLine } from '../core/rollout/evidence.ts';
+import type { MetricReading } from '../core/rollout/metric-reading.ts';
 import { holdReasons, missingOf, verdictOf } from '../core/rollout/readiness.ts';
 import { type RolloutState, type ScopeState, stageOf } from '../core/rollout/rollout-state.ts';
 import { judgeHeads } from '../core/rollout/score-rules.ts';
@@ -27,6 +30,8 @@ export interface RolloutView {
   thresholds: { rollBackMeanE: number; promoteE: number };
   /** Of the heads that both arms have; PSI and the distance of the means in standard deviations, each with its noise. */
   scores: readonly HeadView[];
+  /** The queries of the policy's guardrails, with what was read of them last; null before that. */
+  guardrails: readonly (MetricGuardrail & { reading: MetricReading | null; readAt: string | null })[];
   verdict: string | null;
   /** What the stage lacks to pass; empty where it passed. */
   missing: string[];
@@ -84,6 +89,7 @@ export function rolloutView(scope: ScopeState): RolloutView | undefined {
     evidence: evidence === undefined ? [] : describeEvidence(evidence),
     thresholds: { rollBackMeanE: HARM.threshold, promoteE: SAFE.threshold },
     scores: headViews(rollout),
+    guardrails: terms.queries.map((query) => guardrailView(query, rollout)),
     verdict: verdict === undefined ? null : verdict.kind,
     missing: missingOf(rollout),
     against: holdReasons(rollout).map(({ text }) => text),
@@ -98,6 +104,15 @@ function holdView({ hold, terms }: RolloutState): RolloutView['hold'] {
     since: isoTime(hold.sinceMs),
     reasons: hold.reasons.map(({ text }) => text),
     rollsBackAt: isoTime(hold.sinceMs + terms.limits.holdMsMax),
+  };
+}
+
+function guardrailView(query: MetricGuardrail, { metrics }: RolloutState): RolloutView['guardrails'][number] {
+  const state = own(metrics, query.name);
+  return {
+    ...query,
+    reading: state?.reading ?? null,
+    readAt: state === undefined ? null : isoTime(state.readAtMs),
   };
 }
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { prometheusQuery } from '../adapters/prometheus/metrics-query.ts';
 import { packageVersion } from '../config/package-version.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Fleet } from '../core/policy/fleet.ts';
@@ -16,6 +17,7 @@ import {
   type FeatureExtractorConfig,
 } from '../stages/feature-extractor/stage.ts';
 import type { RolloutConfig } from '../stages/policy-controller/controller-config.ts';
+import { MetricPoller } from '../stages/policy-controller/metric-poller.ts';
 import { openRolloutObserver } from '../stages/policy-controller/rollout-observer.ts';
 import { createPolicyControllerStage } from '../stages/policy-controller/stage.ts';
 import { openTuner } from '../stages/policy-controller/tuner.ts';
@@ -200,6 +202,7 @@ export async function startPolicyController(
 ): Promise<Stage> {
   const { store } = surroundings;
   const observer = await openRolloutObserver({ ...deps, store, digest: digestOf });
+  const metrics = metricsOf(settings.controller);
   const tuner = settings.controller.tuning ? await openTuner(deps, surroundings.fleet) : undefined;
   const stage = await createPolicyControllerStage(
     {
@@ -215,6 +218,7 @@ export async function startPolicyController(
       ...deps,
       store,
       observer,
+      ...(metrics === undefined ? {} : { metrics }),
       ...(tuner === undefined ? {} : { tuner }),
       digest: digestOf,
       checkPolicy: (bytes) => compileChecked(bytes, surroundings.fleet).document,
@@ -229,6 +233,14 @@ export async function startPolicyController(
       await tuner?.close();
     },
   };
+}
+
+function metricsOf({
+  prometheusUrl: url,
+  prometheusToken: token,
+  prometheusTimeoutMs: timeoutMs,
+}: Settings['controller']): MetricPoller | undefined {
+  return url === '' ? undefined : new MetricPoller(prometheusQuery({ url, token, timeoutMs }));
 }
 
 function rolloutConfig(controller: Settings['controller']): RolloutConfig {

@@ -12,7 +12,7 @@ import {
   text,
 } from '../control/json-shape.ts';
 import { policyShape } from '../control/policy-shape.ts';
-import { ROLLOUT_UNITS } from '../policy/document.ts';
+import { BREACH_ACTIONS, type MetricGuardrail, ROLLOUT_UNITS } from '../policy/document.ts';
 import { observationShape } from './observation-shape.ts';
 import { HOLD_CODES, type RolloutCause, type RolloutEvent } from './rollout-event.ts';
 import type { RolloutLimits, RolloutStage, RolloutTerms } from './rollout-terms.ts';
@@ -53,6 +53,16 @@ const stages: Shape<readonly RolloutStage[]> = (value) => {
   return read !== MISFIT && read[0]?.name === 'shadow' ? read : MISFIT;
 };
 
+const bound = optional(number(-Number.MAX_VALUE), undefined);
+const query: Shape<MetricGuardrail> = fields({
+  name: text,
+  query: text,
+  min: bound,
+  max: bound,
+  forMs: number(0),
+  breach: oneOf(BREACH_ACTIONS),
+});
+
 export const termsShape: Shape<RolloutTerms> = fields({
   stages,
   unit: oneOf(ROLLOUT_UNITS),
@@ -64,6 +74,7 @@ export const termsShape: Shape<RolloutTerms> = fields({
     undefined,
   ),
   limits,
+  queries: optional(list(query), []),
   autoPromote: flag,
   autoRollback: flag,
 });

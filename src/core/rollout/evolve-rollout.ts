@@ -1,6 +1,7 @@
 import { own } from '../own.ts';
 import { addObservation, startEvidence } from './evidence.ts';
 import { countBreaches } from './guardrails.ts';
+import { addReadings } from './metric-rules.ts';
 import type { Observation, ShadowObservation } from './observation.ts';
 import type { HoldReason, RolloutEvent } from './rollout-event.ts';
 import {
@@ -63,6 +64,7 @@ function started(scope: ScopeState, event: Extract<RolloutEvent, { type: 'rollou
     lastLookMs: atMs,
     ...freshStage(terms, 0, atMs),
     baseline: {},
+    metrics: {},
   };
   return { ...scope, epoch, rollout, toStart: undefined };
 }
@@ -117,7 +119,11 @@ function looked(rollout: RolloutState, observation: Observation): RolloutState {
   const fingerprint = rollout.fingerprint ?? (observation.fingerprint || undefined);
   const baseline = { ...pools, ...rollout.baseline };
   const guarded = { ...seen, fingerprint, baseline };
-  const watched = { ...guarded, breaches: countBreaches(guarded, pools) };
+  const watched = {
+    ...guarded,
+    breaches: countBreaches(guarded, pools),
+    metrics: addReadings(guarded, observation.metrics, atMs),
+  };
   return isOfStage(rollout, observation) ? counted(watched, rollout, observation) : watched;
 }
 

@@ -1,6 +1,7 @@
 import {
   count,
   dictionary,
+  either,
   fields,
   list,
   MISFIT,
@@ -9,6 +10,7 @@ import {
   type Shape,
   text,
 } from '../control/json-shape.ts';
+import type { MetricReading } from './metric-reading.ts';
 import type { ArmObservation, Observation } from './observation.ts';
 import type { HeadScores } from './score-observation.ts';
 
@@ -53,6 +55,12 @@ const headScores: Shape<HeadScores> = (value) => {
   return areBinned && stable.length === candidate.length ? read : MISFIT;
 };
 
+const anyNumber = number(-Number.MAX_VALUE);
+const reading: Shape<MetricReading> = either(
+  fields({ series: count, lowest: anyNumber, highest: anyNumber }),
+  fields({ failed: text }),
+);
+
 const triplet: Shape<readonly [number, number, number]> = triple(number(0));
 
 /** An observation as it may count: whoever makes one, or reads one from the log, has it pass through here. */
@@ -78,6 +86,7 @@ export const observationShape: Shape<Observation> = fields({
   pools: dictionary(fields({ utilisation: number(0), queueMsP99: number(0) })),
   // Logs of before have none.
   scores: optional(dictionary(headScores), {}),
+  metrics: optional(dictionary(reading), {}),
   fingerprint: text,
   refusals: list(text),
 });
@@ -101,6 +110,7 @@ export function silentWindow(atMs: number, windowMs: number): Observation {
     shadow: undefined,
     pools: {},
     scores: {},
+    metrics: {},
     fingerprint: '',
     refusals: [],
   };

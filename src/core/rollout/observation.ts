@@ -1,3 +1,4 @@
+import type { MetricReading } from './metric-reading.ts';
 import type { ScoresByHead } from './score-observation.ts';
 
 /** One arm in one window: terminal outcomes of the requests that are analysed (the 50 heaviest keys are left out). */
@@ -42,6 +43,8 @@ export interface Observation {
   readonly pools: Readonly<Record<string, { readonly utilisation: number; readonly queueMsP99: number }>>;
   /** What the heads of the models gave in both arms, of the requests that are analysed; a head that is not known well enough yet is missing. */
   readonly scores: ScoresByHead;
+  /** The queries of the policy's guardrails, by name; one that was not read in the window is missing. */
+  readonly metrics: Readonly<Record<string, MetricReading>>;
   /** Worker builds, model versions, and the set of pools that the policy names: any change restarts the stage. */
   readonly fingerprint: string;
   /** NACKs of routers. */

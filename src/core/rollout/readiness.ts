@@ -1,5 +1,6 @@
 import { judge, type Verdict } from './evidence.ts';
 import { guardrailReasons } from './guardrails.ts';
+import { metricReasons, missingMetrics } from './metric-rules.ts';
 import type { HoldReason } from './rollout-event.ts';
 import { type RolloutState, stageOf } from './rollout-state.ts';
 import { missingScores, scoreReasons } from './score-rules.ts';
@@ -20,13 +21,14 @@ export function holdReasons(rollout: RolloutState): HoldReason[] {
     ...(verdict?.kind === 'roll-back' ? [{ code: 'harm', text: verdict.reason } as const] : []),
     ...guardrailReasons(rollout),
     ...scoreReasons(rollout),
+    ...metricReasons(rollout),
   ];
 }
 
 /** What the stage still lacks; empty where it passed. Nothing passes for being inconclusive. */
 export function missingOf(rollout: RolloutState): string[] {
   const { name, dwellMs } = stageOf(rollout);
-  const missing: string[] = [];
+  const missing = missingMetrics(rollout);
   if (rollout.observedMs < dwellMs)
     missing.push(
       `${seconds(dwellMs - rollout.observedMs)} s of the stage's ${seconds(dwellMs)} s are still to be observed`,

@@ -20,6 +20,8 @@ export const HOLD_CODES = [
   'score-histogram',
   'score-mean',
   'score-heads',
+  'external-guardrail',
+  'external-no-data',
 ] as const;
 export type HoldCode = (typeof HOLD_CODES)[number];
 

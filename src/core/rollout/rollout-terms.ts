@@ -1,4 +1,4 @@
-import type { Expectation, RolloutPlan } from '../policy/document.ts';
+import type { Expectation, MetricGuardrail, RolloutPlan } from '../policy/document.ts';
 
 /** One stretch of the way to live. `percent` is the candidate's share of the units while it acts: 0 in shadow. */
 export interface RolloutStage {
@@ -57,6 +57,8 @@ export interface RolloutTerms {
   readonly waivedLeaves: readonly string[];
   readonly expect: Expectation | undefined;
   readonly limits: RolloutLimits;
+  /** The policy's own guardrails in a store of metrics. */
+  readonly queries: readonly MetricGuardrail[];
   /** Otherwise a stage that passed waits for a person's PROMOTE. */
   readonly autoPromote: boolean;
   /** Otherwise a proven harm is a hold, and ends in a rollback only when that has lasted too long. */

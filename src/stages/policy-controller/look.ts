@@ -1,8 +1,11 @@
 import type { Look } from '../../core/control/controller-command.ts';
 import { MISFIT } from '../../core/control/json-shape.ts';
+import type { MetricGuardrail } from '../../core/policy/document.ts';
+import type { Observation } from '../../core/rollout/observation.ts';
 import { observationShape, silentWindow } from '../../core/rollout/observation-shape.ts';
 import type { ScopeState } from '../../core/rollout/rollout-state.ts';
 import type { Telemetry } from '../../ports/telemetry.ts';
+import type { MetricPoller } from './metric-poller.ts';
 import type { RolloutObserver } from './rollout-observer.ts';
 
 /** An observer that is silent for so many looks has nothing to say: that counts as no data. */
@@ -10,6 +13,8 @@ const SILENT_LOOKS = 3;
 
 export interface LookDeps {
   observer?: Pick<RolloutObserver, 'observe'>;
+  /** Without one no query of a policy's guardrails can be read, and each fails for it. */
+  metrics?: Pick<MetricPoller, 'take'>;
   telemetry: Telemetry;
 }
 
@@ -33,12 +38,24 @@ export async function lookOf(
   );
   const seen = await deps.observer?.observe(name, { policy, epoch, candidateDigest, scoreEdges });
   if (seen !== undefined) {
-    const observation = observationShape({ ...seen, atMs: nowMs });
+    const metrics = readMetrics(name, rollout.terms.queries, deps);
+    const observation = observationShape({ ...seen, metrics, atMs: nowMs });
     if (observation !== MISFIT) return { kind: 'look', scope: name, observation };
     deps.telemetry.logger.error({ scope: name }, 'an observation of a rollout is impossible; it is left out');
   }
   const sinceMs = nowMs - Math.max(rollout.lastLookMs, rollout.stageSinceMs);
-  return sinceMs < SILENT_LOOKS * lookMs
-    ? undefined
-    : { kind: 'look', scope: name, observation: silentWindow(nowMs, sinceMs) };
+  if (sinceMs < SILENT_LOOKS * lookMs) return undefined;
+  const metrics = readMetrics(name, rollout.terms.queries, deps);
+  return { kind: 'look', scope: name, observation: { ...silentWindow(nowMs, sinceMs), metrics } };
+}
+
+function readMetrics(
+  scope: string,
+  queries: readonly MetricGuardrail[],
+  { metrics }: LookDeps,
+): Observation['metrics'] {
+  if (metrics !== undefined) return metrics.take(scope, queries);
+  return Object.fromEntries(
+    queries.map((query) => [query.name, { failed: 'the controller has no address of a Prometheus' }]),
+  );
 }

@@ -123,6 +123,7 @@ export class RolloutWindows {
       shadow: this.#observeShadow(),
       pools: Object.fromEntries([...this.#pools].map(([pool, counts]) => [pool, observePool(counts)])),
       scores: this.#scores.observe(),
+      metrics: {},
       fingerprint: this.#fingerprint(nowMs),
       refusals,
     };

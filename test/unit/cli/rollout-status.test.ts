@@ -48,6 +48,7 @@ const TERMS: RolloutTerms = {
   waivedLeaves: [],
   expect: undefined,
   limits: { ...DEFAULT_LIMITS, shadowRequestsMin: 1_000 },
+  queries: [],
   autoPromote: true,
   autoRollback: true,
 };
@@ -77,6 +78,7 @@ function look(minutes: number, fields: Partial<Observation>): ControllerInput {
     stableLatencyMs: [2, 5, 9],
     shadow: undefined,
     pools: {},
+    metrics: {},
     scores:
       fields.canary === undefined
         ? {}
@@ -202,6 +204,37 @@ describe('millrace policy rollout status', () => {
     ]);
     expect(rollout.scores[1].meanShift).toBeCloseTo(0.6, 6);
     expect((await run('control', 'replay')).exitCode).toBe(0);
+  });
+
+  it('shows the queries of the guardrails with what was read of them', async () => {
+    const query = { query: 'x', min: undefined, max: undefined, forMs: 0, breach: 'hold' } as const;
+    const queries = [
+      { ...query, name: 'ctr', min: 0.01 },
+      { ...query, name: 'errors', max: 0.5 },
+      { ...query, name: 'away', max: 1 },
+      { ...query, name: 'later', max: 1 },
+    ];
+    const metrics = {
+      ctr: { series: 1, lowest: 0.02, highest: 0.02 },
+      errors: { series: 3, lowest: 0, highest: 0.25 },
+      away: { failed: 'unreachable' },
+    };
+    await logged(publish(1), publish(2), start({ queries }), look(5, { shadow: shadow(400), metrics }));
+    const { out } = await status();
+    expect(out).toContain('guardrail  ctr: 0.02 at 2026-11-30T12:05:00.000Z; at least 0.01\n');
+    expect(out).toContain(
+      'guardrail  errors: 0 to 0.25 in 3 series at 2026-11-30T12:05:00.000Z; at most 0.5\n',
+    );
+    expect(out).toContain('guardrail  away: unreachable; at most 1\n');
+    expect(out).toContain('guardrail  later: not read yet; at most 1\n');
+    expect(out).toMatch(/on hold .*guardrails could not be read: away: unreachable/);
+    expect(out).toContain('missing    guardrail later was not read yet\n');
+    expect(JSON.parse((await status('--json')).out).rollout.guardrails).toMatchObject([
+      { name: 'ctr', reading: metrics.ctr },
+      { name: 'errors' },
+      { name: 'away' },
+      { name: 'later', reading: null, readAt: null },
+    ]);
   });
 
   it('says how the last rollout ended', async () => {

@@ -37,6 +37,7 @@ function look(stable: ArmObservation, canary: ArmObservation, windowMs = 10_000)
     shadow: undefined,
     pools: {},
     scores: {},
+    metrics: {},
     fingerprint: '',
     refusals: [],
   };

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import type { ControllerEvent } from '../../../../src/core/control/controller-event.ts';
+import type { MetricReading } from '../../../../src/core/rollout/metric-reading.ts';
 import type { ArmObservation, Observation } from '../../../../src/core/rollout/observation.ts';
 import { HOLD_CODES, type RolloutEvent } from '../../../../src/core/rollout/rollout-event.ts';
 import { DEFAULT_LIMITS, type RolloutTerms } from '../../../../src/core/rollout/rollout-terms.ts';
@@ -38,6 +39,12 @@ const anyHead: fc.Arbitrary<HeadScores> = fc.nat(4).chain((edges) => {
   });
 });
 
+const anyValue = fc.double({ noDefaultInfinity: true, noNaN: true }).map((value) => value + 0);
+const anyReading: fc.Arbitrary<MetricReading> = fc.oneof(
+  fc.record({ series: count, lowest: anyValue, highest: anyValue }),
+  fc.record({ failed: text }),
+);
+
 export const anyObservation: fc.Arbitrary<Observation> = fc.record({
   atMs: count,
   windowMs: fc.integer({ min: 1, max: 60_000 }),
@@ -59,6 +66,7 @@ export const anyObservation: fc.Arbitrary<Observation> = fc.record({
   ),
   pools: dictionary(fc.record({ utilisation: positive, queueMsP99: positive })),
   scores: dictionary(anyHead),
+  metrics: dictionary(anyReading),
   fingerprint: text,
   refusals: fc.array(text, { maxLength: 3 }),
 });
@@ -81,6 +89,17 @@ export const anyTerms: fc.Arbitrary<RolloutTerms> = fc.record({
     { nil: undefined },
   ),
   limits: fc.constant(DEFAULT_LIMITS),
+  queries: fc.array(
+    fc.record({
+      name,
+      query: text,
+      min: fc.option(anyValue, { nil: undefined }),
+      max: fc.option(anyValue, { nil: undefined }),
+      forMs: count,
+      breach: fc.constantFrom('hold', 'roll-back'),
+    }),
+    { maxLength: 2 },
+  ),
   autoPromote: fc.boolean(),
   autoRollback: fc.boolean(),
 });

@@ -36,6 +36,7 @@ export const TERMS: RolloutTerms = {
   waivedLeaves: [],
   expect: undefined,
   limits: DEFAULT_LIMITS,
+  queries: [],
   autoPromote: false,
   autoRollback: true,
 };
@@ -165,6 +166,7 @@ export const observation = (atMs: number, fields: Partial<Observation> = {}): Ob
   pools: { 'gpu-1': { utilisation: 0.5, queueMsP99: 8 } },
   fingerprint: 'build-1',
   refusals: [],
+  metrics: {},
   scores:
     fields.canary === undefined
       ? {}
