@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { guardrailSettings } from './guardrail-settings.ts';
 
 /**
  * Every setting of every process, with its default and its bounds. The environment variable of each follows from its path:
@@ -251,6 +252,7 @@ export const SettingsSchema = z.strictObject({
   router: router.prefault({}),
   worker: worker.prefault({}),
   controller: controller.prefault({}),
+  guardrails: guardrailSettings.prefault({}),
 });
 
 export type Settings = z.infer<typeof SettingsSchema>;

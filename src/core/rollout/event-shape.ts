@@ -15,7 +15,7 @@ import { policyShape } from '../control/policy-shape.ts';
 import { BREACH_ACTIONS, type MetricGuardrail, ROLLOUT_UNITS } from '../policy/document.ts';
 import { observationShape } from './observation-shape.ts';
 import { HOLD_CODES, type RolloutCause, type RolloutEvent } from './rollout-event.ts';
-import type { RolloutLimits, RolloutStage, RolloutTerms } from './rollout-terms.ts';
+import { DEFAULT_LIMITS, type RolloutLimits, type RolloutStage, type RolloutTerms } from './rollout-terms.ts';
 
 const share: Shape<readonly [number, number]> = (value) => {
   const bounds = list(number(0, 1))(value);
@@ -26,6 +26,8 @@ const share: Shape<readonly [number, number]> = (value) => {
 
 const limits: Shape<RolloutLimits> = fields({
   shadowRequestsMin: count,
+  // Rollouts of before had it fixed.
+  toleratedRate: optional(number(Number.MIN_VALUE, 1 - Number.EPSILON), DEFAULT_LIMITS.toleratedRate),
   shareRequestsMin: count,
   latencyApartShareMax: number(0),
   costUsP99Max: number(0),

@@ -95,7 +95,7 @@ function advanced(
 }
 
 /** Everything that is observed of one stage, at its start. */
-function freshStage({ stages, unit }: RolloutTerms, stage: number, atMs: number) {
+function freshStage({ stages, unit, limits }: RolloutTerms, stage: number, atMs: number) {
   const percent = stages[stage]?.percent ?? 0;
   return {
     stage,
@@ -104,7 +104,7 @@ function freshStage({ stages, unit }: RolloutTerms, stage: number, atMs: number)
     silentMs: 0,
     lastLook: undefined,
     shadow: NO_SHADOW,
-    evidence: percent > 0 ? startEvidence({ percent, unit }) : undefined,
+    evidence: percent > 0 ? startEvidence({ percent, unit, ...limits }) : undefined,
     scores: {},
     breaches: {},
     burn: NO_BURN,

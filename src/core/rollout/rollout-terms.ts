@@ -12,6 +12,11 @@ export interface RolloutStage {
 export interface RolloutLimits {
   /** Fewest requests that both policies decided before the shadow ends. */
   readonly shadowRequestsMin: number;
+  /**
+   * Events of fewer requests than this need no comparison with the control, as long as they do not speak for harm. Without it, a metric on which
+   * nothing ever happens would never pass.
+   */
+  readonly toleratedRate: number;
   /** Shares are not judged on fewer requests than this. */
   readonly shareRequestsMin: number;
   /** Most of the shadow's requests whose predicted latency may be apart, outside the declared diff. */
@@ -38,7 +43,7 @@ export interface RolloutLimits {
   /** How far a head's scores may move between the arms: population stability index, and the mean in standard deviations. Undefined: however far. */
   readonly scorePsiMax: number | undefined;
   readonly scoreMeanShiftMax: number | undefined;
-  /** So long may no request be decided in shadow. */
+  /** So long may an arm have no request, a shadow no decision, a query of the guardrails no answer. */
   readonly silenceMsMax: number;
   /** A hold that lasts longer ends in a rollback. */
   readonly holdMsMax: number;
@@ -67,6 +72,8 @@ export interface RolloutTerms {
 
 export const DEFAULT_LIMITS: RolloutLimits = {
   shadowRequestsMin: 10_000,
+  // Half of the error budget of a 99.9 % objective.
+  toleratedRate: 0.0005,
   shareRequestsMin: 1_000,
   latencyApartShareMax: 0.01,
   costUsP99Max: 100,
