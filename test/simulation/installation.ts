@@ -81,6 +81,8 @@ export class Installation {
   flakiness = 0;
   /** How many times as long as its profile says a device takes. */
   slowdown: (pool: string, memory: string) => number = () => 1;
+  /** Factor on the scores that a pool gives; 1 unless it is here. */
+  readonly scoreFactors = new Map<string, number>();
   readonly auditor: Auditor;
   #codecs: Codecs = shared.codecs;
   #registry: SwitchableRegistry = shared.registry;
@@ -272,10 +274,13 @@ export class Installation {
         profile,
       );
       const chance = this.random.stream(`flaky ${incarnation}`);
-      const isFailing = (): boolean => this.flakiness > 0 && chance.next() < this.flakiness;
+      const faults = {
+        isFailing: (): boolean => this.flakiness > 0 && chance.next() < this.flakiness,
+        scoreFactor: (): number => this.scoreFactors.get(pool) ?? 1,
+      };
       const models = await Promise.all(
         repository.families.flatMap(({ family, versions }) =>
-          versions.map(async ({ version }) => faultyModel(await backend.load(family, version), isFailing)),
+          versions.map(async ({ version }) => faultyModel(await backend.load(family, version), faults)),
         ),
       );
       return createAcceleratorWorkerStage(

@@ -17,6 +17,11 @@ export const HOLD_CODES = [
   'pool-utilisation',
   'slo-burn',
   'router-refusal',
+  'score-histogram',
+  'score-mean',
+  'score-heads',
+  'external-guardrail',
+  'external-no-data',
 ] as const;
 export type HoldCode = (typeof HOLD_CODES)[number];
 

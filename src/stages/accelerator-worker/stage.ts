@@ -41,7 +41,7 @@ export async function createAcceleratorWorkerStage(
   deps: AcceleratorWorkerDeps,
 ): Promise<Stage & { worker: Worker }> {
   const results = await openResults(deps);
-  const windows = new WorkerWindows(config, deps.clock);
+  const windows = new WorkerWindows(config, deps.clock, deps.random.stream(`${config.worker}.scores`));
   const acks: AckSender = new AckSender({
     worker: config.worker,
     incarnation: config.incarnation,

@@ -20,6 +20,7 @@ import { ControlLog, type LogEntry, type SentCommand } from './control-log.ts';
 import type { ControllerConfig } from './controller-config.ts';
 import { LogTime } from './log-time.ts';
 import { lookOf } from './look.ts';
+import type { MetricPoller } from './metric-poller.ts';
 import { PointerWriter } from './pointer-writer.ts';
 import { type CheckedPolicy, CommandReader } from './read-command.ts';
 import type { RolloutObserver } from './rollout-observer.ts';
@@ -42,6 +43,8 @@ export interface ControllerDeps {
   signatures?: TrustedKeys;
   /** Sees what rollouts do to the traffic. Without one nothing is seen, and a rollout is held for it. */
   observer?: Pick<RolloutObserver, 'observe'>;
+  /** Polls the queries of the guardrails of policies; without one, a policy that has any is refused. */
+  metrics?: Pick<MetricPoller, 'take'>;
   /** Sees what the tuning of policies is decided by; without one nothing is tuned. */
   tuner?: Pick<Tuner, 'follow' | 'observe'>;
 }
@@ -82,7 +85,13 @@ export class Controller {
     const document = (wanted: string): Uint8Array | undefined => this.#documents.get(wanted);
     this.#pointers = new PointerWriter({ store, clock, telemetry, document });
     this.#gate = new SignatureGate(config.acceptUnsigned, deps.signatures);
-    this.#reader = new CommandReader(config, { digest, checkPolicy, document, gate: this.#gate });
+    this.#reader = new CommandReader(config, {
+      digest,
+      checkPolicy,
+      document,
+      gate: this.#gate,
+      readsMetrics: deps.metrics !== undefined,
+    });
   }
 
   get state(): ControllerState {

@@ -1,8 +1,10 @@
 import type { Look } from '../../core/control/controller-command.ts';
 import { MISFIT } from '../../core/control/json-shape.ts';
+import type { Observation } from '../../core/rollout/observation.ts';
 import { observationShape, silentWindow } from '../../core/rollout/observation-shape.ts';
-import type { ScopeState } from '../../core/rollout/rollout-state.ts';
+import type { RolloutState, ScopeState } from '../../core/rollout/rollout-state.ts';
 import type { Telemetry } from '../../ports/telemetry.ts';
+import type { MetricPoller } from './metric-poller.ts';
 import type { RolloutObserver } from './rollout-observer.ts';
 
 /** An observer that is silent for so many looks has nothing to say: that counts as no data. */
@@ -10,6 +12,8 @@ const SILENT_LOOKS = 3;
 
 export interface LookDeps {
   observer?: Pick<RolloutObserver, 'observe'>;
+  /** Without one no query of a policy's guardrails can be read, and each fails for it. */
+  metrics?: Pick<MetricPoller, 'take'>;
   telemetry: Telemetry;
 }
 
@@ -28,14 +32,29 @@ export async function lookOf(
   const { rollout, epoch } = scope;
   if (rollout === undefined) return undefined;
   const { name: policy, digest: candidateDigest } = rollout.candidate;
-  const seen = await deps.observer?.observe(name, { policy, epoch, candidateDigest });
+  const scoreEdges = Object.fromEntries(
+    Object.entries(rollout.scores).map(([head, { edges }]) => [head, edges]),
+  );
+  const seen = await deps.observer?.observe(name, { policy, epoch, candidateDigest, scoreEdges });
   if (seen !== undefined) {
-    const observation = observationShape({ ...seen, atMs: nowMs });
+    const metrics = readMetrics(name, rollout, deps);
+    const observation = observationShape({ ...seen, metrics, atMs: nowMs });
     if (observation !== MISFIT) return { kind: 'look', scope: name, observation };
     deps.telemetry.logger.error({ scope: name }, 'an observation of a rollout is impossible; it is left out');
   }
   const sinceMs = nowMs - Math.max(rollout.lastLookMs, rollout.stageSinceMs);
-  return sinceMs < SILENT_LOOKS * lookMs
-    ? undefined
-    : { kind: 'look', scope: name, observation: silentWindow(nowMs, sinceMs) };
+  if (sinceMs < SILENT_LOOKS * lookMs) return undefined;
+  const metrics = readMetrics(name, rollout, deps);
+  return { kind: 'look', scope: name, observation: { ...silentWindow(nowMs, sinceMs), metrics } };
+}
+
+function readMetrics(
+  scope: string,
+  { salt, terms: { queries } }: RolloutState,
+  { metrics }: LookDeps,
+): Observation['metrics'] {
+  if (metrics !== undefined) return metrics.take(scope, salt, queries);
+  return Object.fromEntries(
+    queries.map((query) => [query.name, { failed: 'the controller has no address of a Prometheus' }]),
+  );
 }

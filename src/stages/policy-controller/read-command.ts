@@ -26,6 +26,8 @@ export interface CommandReaderDeps {
   checkPolicy(bytes: Uint8Array): CheckedPolicy;
   /** The published text with this digest. */
   document(digest: string): Uint8Array | undefined;
+  /** Whether queries of guardrails can be read. */
+  readsMetrics: boolean;
   gate: Pick<SignatureGate, 'check' | 'revocationRefusal'>;
 }
 
@@ -128,6 +130,8 @@ export class CommandReader {
       const reason = `the policy is named ${name}, so the command's scope must be ${scope}, not ${command.scope}`;
       return { kind: 'refused', ...sent, reason };
     }
+    const unreadable = this.#unreadableGuardrails(checked);
+    if (unreadable !== undefined) return { kind: 'refused', ...sent, reason: unreadable };
     const start = mode === 'staged' && autoStart ? { terms: this.#terms(checked), atMs } : undefined;
     const policy = { digest: this.#deps.digest(command.body), name, version };
     return { kind: 'publish-policy', ...sent, policy, mode, start };
@@ -144,7 +148,10 @@ export class CommandReader {
       const reason = `version ${version} of ${sent.scope} is not published; published: ${known}`;
       return { kind: 'refused', ...sent, reason };
     }
-    const terms = this.#terms(this.#deps.checkPolicy(bytes));
+    const checked = this.#deps.checkPolicy(bytes);
+    const unreadable = this.#unreadableGuardrails(checked);
+    if (unreadable !== undefined) return { kind: 'refused', ...sent, reason: unreadable };
+    const terms = this.#terms(checked);
     const asked: CommandKind<'start'>['terms'] = {
       ...terms,
       waivedLeaves,
@@ -165,6 +172,14 @@ export class CommandReader {
     return { kind: 'tune', ...sent, name, value, child, atMs };
   }
 
+  /** A guardrail that nobody can read would hold the rollout for ever. */
+  #unreadableGuardrails({ rollout }: CheckedPolicy): string | undefined {
+    const { queries } = rollout.guardrails;
+    if (queries.length === 0 || this.#deps.readsMetrics) return undefined;
+    const names = queries.map(({ name }) => name).join(', ');
+    return `the policy's guardrails query a Prometheus (${names}), and this controller has no address of one; set controller.prometheusUrl, or take them out`;
+  }
+
   #terms(policy: CheckedPolicy): RolloutTerms {
     return termsOf(policy, this.#config.rollout);
   }
@@ -176,7 +191,13 @@ function signersOf({ signedBy, coSignedBy }: Extract<CommandCheck, { status: 'ok
 }
 
 function termsOf({ rollout, expect, tree }: CheckedPolicy, config: RolloutConfig): RolloutTerms {
-  const { leaseMs, limits, autoPromote, autoRollback } = config;
+  const { leaseMs, autoPromote, autoRollback } = config;
+  const { scorePsiMax, scoreMeanShiftMax, queries } = rollout.guardrails;
+  const limits = {
+    ...config.limits,
+    scorePsiMax: scorePsiMax ?? config.limits.scorePsiMax,
+    scoreMeanShiftMax: scoreMeanShiftMax ?? config.limits.scoreMeanShiftMax,
+  };
   return {
     stages: stagesOf(rollout),
     unit: rollout.unit,
@@ -185,6 +206,7 @@ function termsOf({ rollout, expect, tree }: CheckedPolicy, config: RolloutConfig
     waivedLeaves: [],
     expect,
     limits,
+    queries,
     autoPromote,
     autoRollback,
   };

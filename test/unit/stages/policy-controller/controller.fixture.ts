@@ -10,7 +10,11 @@ import {
 } from '../../../../src/contracts/records.ts';
 import { topicSpecs } from '../../../../src/contracts/topic-specs.ts';
 import { createTopicDelay } from '../../../../src/core/latency/topic-delay.ts';
-import { DEFAULT_ROLLOUT } from '../../../../src/core/policy/document.ts';
+import {
+  DEFAULT_ROLLOUT,
+  type MetricGuardrail,
+  NO_GUARDRAILS,
+} from '../../../../src/core/policy/document.ts';
 import { seededRandom } from '../../../../src/core/random/seeded-random.ts';
 import type { PolicyPointer } from '../../../../src/ports/control-store.ts';
 import type { ControllerDeps } from '../../../../src/stages/policy-controller/controller.ts';
@@ -37,11 +41,22 @@ const LEAF: CheckedPolicy['tree'][number] = {
   fallback: [],
 };
 
-/** A policy here is `name version`; `refuse` makes the check refuse what it could accept otherwise. */
+export const GUARDRAIL: MetricGuardrail = {
+  name: 'ctr',
+  query: 'ctr',
+  min: 0.01,
+  max: undefined,
+  forMs: 0,
+  breach: 'hold',
+};
+
+/** A policy here is `name version`, and `guarded` behind it gives it a guardrail to query. */
 export function checkPolicy(bytes: Uint8Array): CheckedPolicy {
-  const [name = '', version = ''] = Buffer.from(bytes).toString().split(' ');
+  const [name = '', version = '', guarded] = Buffer.from(bytes).toString().split(' ');
   if (!/^\d+$/.test(version)) throw new Error(`${name} has no version`);
-  return { name, version: Number(version), expect: undefined, rollout: DEFAULT_ROLLOUT, tree: [LEAF] };
+  const guardrails = { ...NO_GUARDRAILS, queries: guarded === 'guarded' ? [GUARDRAIL] : [] };
+  const rollout = { ...DEFAULT_ROLLOUT, guardrails };
+  return { name, version: Number(version), expect: undefined, rollout, tree: [LEAF] };
 }
 
 export function publish(version: number, fields: Partial<ControlCommand> = {}): ControlCommand {
