@@ -5,8 +5,8 @@ import type { HoldReason, RolloutHappening } from './rollout-event.ts';
 import { type RolloutState, type ScopeState, stageOf } from './rollout-state.ts';
 import type { RolloutTerms } from './rollout-terms.ts';
 
-/** What a command or a look asks of the rollout of a scope. `atMs` is the controller's log time. */
-export type RolloutRequest =
+/** What a person asks of the rollout of a scope. `atMs` is the controller's log time. */
+export type RolloutCommand =
   | {
       readonly kind: 'start';
       readonly version: number;
@@ -24,8 +24,9 @@ export type RolloutRequest =
       readonly atMs: number;
     }
   | { readonly kind: 'hold'; readonly reason: string; readonly atMs: number }
-  | { readonly kind: 'abort'; readonly reason: string; readonly atMs: number }
-  | { readonly kind: 'look'; readonly observation: Observation };
+  | { readonly kind: 'abort'; readonly reason: string; readonly atMs: number };
+
+export type RolloutRequest = RolloutCommand | { readonly kind: 'look'; readonly observation: Observation };
 
 /** A refusal says why, and what to do. */
 export type RolloutDecision =

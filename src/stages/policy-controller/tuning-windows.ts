@@ -9,6 +9,7 @@ import {
   type TuningObservation,
 } from '../../core/tuning/tuning-observation.ts';
 import type { limitsOf } from '../../core/tuning/tuning-state.ts';
+import { SeenWindows } from './seen-windows.ts';
 
 interface DomainCounts {
   readonly pool: string;
@@ -17,9 +18,6 @@ interface DomainCounts {
   readonly sketches: Readonly<Record<Metric, LatencySketch>>;
 }
 
-/** A source's sequence numbers that are remembered, so that a window that comes twice counts once. */
-const SEEN_MAX = 64;
-
 /** Merges the windows of one policy's requests by pool and memory domain; what an earlier version decided is not counted. */
 export class TuningWindows {
   #version: number | undefined;
@@ -27,10 +25,10 @@ export class TuningWindows {
   #sinceMs = 0;
   #domains = new Map<string, DomainCounts>();
   #pools = new Map<string, { sum: number; beats: number }>();
-  readonly #seen = new Map<string, number[]>();
+  readonly #seen = new SeenWindows();
 
   takeWindow(window: WorkerWindow): void {
-    if (!this.#isNew(`${window.worker} ${window.incarnation}`, window.sequence)) return;
+    if (!this.#seen.isNew(`${window.worker} ${window.incarnation}`, window.sequence)) return;
     if (window.policyEpoch < this.#sinceEpoch || window.arm !== 'STABLE') return;
     const counts = this.#countsOf(window.pool, window.memory);
     for (const many of Object.values(window.outcomes)) counts.requests += many;
@@ -102,15 +100,6 @@ export class TuningWindows {
     };
     this.#domains.set(name, known);
     return known;
-  }
-
-  #isNew(source: string, sequence: number): boolean {
-    const seen = this.#seen.get(source) ?? [];
-    if (seen.includes(sequence)) return false;
-    seen.push(sequence);
-    if (seen.length > SEEN_MAX) seen.shift();
-    this.#seen.set(source, seen);
-    return true;
   }
 }
 
