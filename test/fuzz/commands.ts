@@ -140,22 +140,22 @@ function bodyOf(draw: Generator, type: ControlCommand['type'], name: string, new
   const version = isNext ? newest(name) + 1 : oneIn(draw, 3) ? 1 + draw.below(6) : newest(name);
   if (type === 'PUBLISH_POLICY') return policyText(draw, name, version);
   if (oneIn(draw, 12)) return pick(draw, ODD_BODIES);
-  if (oneIn(draw, 400)) return huge(draw);
+  if (oneIn(draw, 100)) return huge(draw, newest(name));
   return Object.hasOwn(BODIES, type)
     ? pick<string>(draw, BODIES[type as keyof typeof BODIES]).replaceAll('V', String(version))
     : '';
 }
 
 /** Up to what a record may hold, and more. */
-function huge(draw: Generator): string {
-  const many = 1 << (6 + draw.below(oneIn(draw, 8) ? 13 : 8));
+function huge(draw: Generator, version: number): string {
+  const many = 1 << (6 + draw.below(8));
   switch (draw.below(5)) {
     case 0:
       return `${'['.repeat(many)}${']'.repeat(many)}`;
     case 1:
-      return `{"version": 2, "waive": {"leaves": [${Array.from({ length: many }, (_, at) => `"leaf-${at}"`).join()}]}}`;
+      return `{"version": ${version}, "waive": {"leaves": [${Array.from({ length: many }, (_, at) => pick(draw, ['"node"', `"leaf-${at}"`])).join()}]}}`;
     case 2:
-      return `{"reason": "${'x'.repeat(many)}"}`;
+      return `{"${pick(draw, ['reason', 'keyId', 'name'])}": "${'x'.repeat(32 * many)}"}`;
     case 3:
       return `{${Array.from({ length: many }, (_, at) => `"k${at}": ${at}`).join()}}`;
     default:
@@ -169,7 +169,7 @@ export function commandOf(draw: Generator, sequence: number, newest: Newest): Co
   let body = bodyOf(draw, type, name, newest);
   if (oneIn(draw, 16)) body = damageText(draw, body);
   const own = type === 'REVOKE_KEY' ? 'keys' : `policy/${name}`;
-  return makeControlCommand({
+  const command = makeControlCommand({
     commandId: oneIn(draw, 20)
       ? pick(draw, ['', '__proto__', 'toString', `c-${draw.below(sequence + 1)}`])
       : `c-${sequence}`,
@@ -178,6 +178,8 @@ export function commandOf(draw: Generator, sequence: number, newest: Newest): Co
     body: Buffer.from(body),
     actor: pick(draw, ACTORS),
   });
+  if (!oneIn(draw, 300)) return command;
+  return { ...command, [pick(draw, ['commandId', 'scope', 'actor'])]: 'x'.repeat(1 << draw.below(20)) };
 }
 
 /** An earlier command once more, with something else in one place. Policies are not read anew for it. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { ed25519Verifier } from '../../src/adapters/system/ed25519.ts';
 import type { Codecs } from '../../src/contracts/codec.ts';
-import type { ControlCommand } from '../../src/contracts/records.ts';
+import { type ControlCommand, makeControlCommand } from '../../src/contracts/records.ts';
 import { topicNames } from '../../src/contracts/topics.ts';
 import type { ControllerEvent } from '../../src/core/control/controller-event.ts';
 import {
@@ -90,7 +90,7 @@ function configOf(draw: Generator): ControllerConfig {
   const limits = { ...DEFAULT_LIMITS, shadowRequestsMin: 10, shareRequestsMin: 10, leafHitsMin: 1 };
   return {
     controller: 'controller-1',
-    acceptUnsigned: !oneIn(draw, 6),
+    acceptUnsigned: !oneIn(draw, 8),
     rollout: {
       ...DEFAULT_ROLLOUT_CONFIG,
       mode: pick(draw, ['staged', 'staged', 'staged', 'immediate']),
@@ -113,11 +113,13 @@ class Session {
   readonly #bus = listBus(this.#clock);
   readonly #store = new ListStore();
   readonly #signing: Signing;
+  readonly #isInsistent: boolean;
   readonly #accepted = new Set<string>();
   readonly #revoked = new Set<string>();
   #controller: Controller;
   #sent = 0;
   #earlier: readonly ControlCommand[] = [];
+  readonly #entries: { term: number; event: ControllerEvent }[] = [];
   #told = 0;
 
   constructor(draw: Generator, codecs: Codecs, account: Account) {
@@ -126,6 +128,7 @@ class Session {
     this.#account = account;
     this.#config = configOf(draw);
     this.#signing = new Signing(draw);
+    this.#isInsistent = oneIn(draw, 10);
     this.#controller = this.#newController();
   }
 
@@ -158,7 +161,7 @@ class Session {
   async #sendOne(): Promise<void> {
     const draw = this.#draw;
     const bytes = this.#bytesOf(this.#commandOf());
-    this.#clock.nowMs += pick(draw, [0, 1, 1_000, 30_000, 600_000]);
+    this.#clock.nowMs += pick(draw, this.#isInsistent ? [0, 1] : [0, 1, 1_000, 30_000, 600_000]);
     if (oneIn(draw, 60)) this.#clock.skewMs = pick(draw, [0, -3_600_000, 3_600_000]);
     if (oneIn(draw, 50)) this.#store.away = 1 + draw.below(3);
     const topic = topics.fixed('control');
@@ -170,14 +173,27 @@ class Session {
   #commandOf(): ControlCommand {
     const draw = this.#draw;
     this.#sent += 1;
-    const command =
-      this.#earlier.length > 0 && oneIn(draw, 2)
-        ? variantOf(draw, pick(draw, this.#earlier), this.#sent)
-        : commandOf(draw, this.#sent, (name) => this.#newest(name));
+    const command = this.#insistence() ?? this.#anyCommand();
     this.#earlier = [...this.#earlier.slice(-EARLIER_MAX), command];
     return this.#config.acceptUnsigned && !oneIn(draw, 100)
       ? { ...command, signature: null, coSignature: null }
       : this.#signing.sign(command, this.#clock.wallMs());
+  }
+
+  #anyCommand(): ControlCommand {
+    const draw = this.#draw;
+    return this.#earlier.length > 0 && oneIn(draw, 2)
+      ? variantOf(draw, pick(draw, this.#earlier), this.#sent)
+      : commandOf(draw, this.#sent, (name) => this.#newest(name));
+  }
+
+  /** Somebody holds the rollout that runs, again and again, with a lot to say. */
+  #insistence(): ControlCommand | undefined {
+    const running = [...this.#controller.state.scopes].find(([, { rollout }]) => rollout !== undefined);
+    if (!this.#isInsistent || running === undefined) return undefined;
+    const body = Buffer.from(JSON.stringify({ reason: `${this.#sent} ${'x'.repeat(2_000)}` }));
+    const [scope] = running;
+    return makeControlCommand({ commandId: `c-${this.#sent}`, scope, type: 'HOLD', body });
   }
 
   #newest(name: string): number {
@@ -223,7 +239,7 @@ class Session {
           decoded.status === 'unreadable' ? `${decoded.code}: ${decoded.message}` : 'unknown',
         ),
       );
-      this.#told += 1;
+      this.#newEvents();
       return;
     }
     account.past();
@@ -235,12 +251,12 @@ class Session {
       account.outcome(`dead letter: ${error.code}`);
       await this.#bus.produce(this.#controller.unreadable(record, `${error.code}: ${error.message}`));
     }
-    this.#checkAnswer(decoded.value, before, record.value?.length ?? 0);
+    this.#checkAnswer(decoded.value, before);
   }
 
-  #checkAnswer(command: ControlCommand, before: ControllerState, commandBytes: number): void {
+  #checkAnswer(command: ControlCommand, before: ControllerState): void {
     const account = this.#account;
-    const events = this.#newEvents(commandBytes);
+    const events = this.#newEvents();
     const answers = events.filter((event) => 'commandId' in event && event.commandId === command.commandId);
     const { commandId } = command;
     const isRepeated = commandId !== '' && before.decided.has(commandId);
@@ -293,7 +309,7 @@ class Session {
   }
 
   /** Events that came since the last time: each can be read again, and means the same. */
-  #newEvents(commandBytes: number): ControllerEvent[] {
+  #newEvents(): ControllerEvent[] {
     const account = this.#account;
     const records = this.#bus.of(topics.fixed('control-events')).slice(this.#told);
     this.#told += records.length;
@@ -303,8 +319,8 @@ class Session {
         account.fail(`an event that cannot be decoded: ${decoded.status}`);
         return [];
       }
-      const { evidence, type } = decoded.value;
-      account.work('bytes of evidence', evidence.length, EVIDENCE_BYTES_FREE + 4 * commandBytes);
+      const { evidence, type, term } = decoded.value;
+      account.work('bytes of evidence', evidence.length);
       const event = readControllerEvent(evidence);
       const isSame =
         event !== undefined &&
@@ -312,7 +328,9 @@ class Session {
         isSameJson(JSON.parse(JSON.stringify(event)), JSON.parse(evidence));
       account.expect(isSame, `an event that reads as something else: ${evidence.slice(0, 400)}`);
       account.expect(isPlain(event), 'an event with a prototype of its own');
-      return event === undefined ? [] : [event];
+      if (event === undefined) return [];
+      this.#entries.push({ term, event });
+      return [event];
     });
   }
 
@@ -321,7 +339,7 @@ class Session {
     await this.#controller.look(forever);
     if (oneIn(this.#draw, 4)) await this.#controller.renew(forever);
     if (oneIn(this.#draw, 10)) await this.#controller.reconcile(forever);
-    const events = this.#newEvents(0);
+    const events = this.#newEvents();
     for (const { type } of events) this.#account.outcome(type);
   }
 
@@ -344,7 +362,6 @@ class Session {
       ([scope, { epoch }]) => (after.scopes.get(scope)?.epoch ?? 0) >= epoch,
     );
     this.#account.expect(epochs, 'an epoch fell with the leader');
-    this.#newEvents(0);
     this.#account.outcome('leaders');
     const again = commands.at(-1);
     if (again === undefined || !oneIn(this.#draw, 2)) return;
@@ -356,18 +373,13 @@ class Session {
       isSameJson(scopes, [...this.#controller.state.scopes]),
       'a command that was decided acted again',
     );
-    this.#newEvents(again.value?.length ?? 0);
+    this.#newEvents();
   }
 
+  /** What the log says, as far as it was read. */
   #events(): ControllerEvent[] {
-    const codec = this.#codecs.for('ControlEvent');
-    const entries = this.#bus.of(topics.fixed('control-events')).flatMap(({ value }) => {
-      const decoded = codec.decode(value);
-      if (decoded.status !== 'ok') return [];
-      const event = readControllerEvent(decoded.value.evidence);
-      return event === undefined ? [] : [{ term: decoded.value.term, event }];
-    });
-    return inForce(entries).map(({ event }) => event);
+    this.#newEvents();
+    return inForce(this.#entries).map(({ event }) => event);
   }
 
   #checkLog(): void {
@@ -389,9 +401,6 @@ class Session {
   }
 }
 
-/** What an event says beside what its command said: the terms of a rollout with all leaves, what was observed, reasons. */
-const EVIDENCE_BYTES_FREE = 16 * 1024;
-
 function foldOf(events: readonly ControllerEvent[]): ControllerState {
   return events.reduce(evolve, INITIAL_CONTROLLER_STATE);
 }
@@ -402,11 +411,14 @@ function isSameState(one: ControllerState, other: ControllerState): boolean {
   return isSameJson(plain(one), plain(other));
 }
 
+/** Whatever a command says: the reasons of 16 holds, 1 000 characters each, are the most that these policies of few leaves can come to. */
+const EVIDENCE_BYTES_MAX = 24 * 1024;
+
 const fuzzer: Fuzzer = {
   name: 'control',
   batch: 2_000,
   heapGrowthMax: 128 * 1024 * 1024,
-  workMax: { 'events of a command': 17, 'bytes of evidence': 1_200_000 },
+  workMax: { 'events of a command': 17, 'bytes of evidence': EVIDENCE_BYTES_MAX },
   async open() {
     const codecs = await registeredCodecs();
     return async (draw, count, account) => {

@@ -33,6 +33,7 @@ export interface Report {
   /** Most work of one input. */
   most: Record<string, number>;
   heapGrowth: number;
+  cpuMs: number;
   /** For whoever reads the report; nothing is asserted on it. */
   slowest: { ms: number; input: string };
   failures: string[];
@@ -53,6 +54,7 @@ export class Account {
     outcomes: Object.create(null),
     most: Object.create(null),
     heapGrowth: 0,
+    cpuMs: 0,
     slowest: { ms: 0, input: '' },
     failures: [],
   };
@@ -247,7 +249,7 @@ export async function runFuzzer(fuzzer: Fuzzer): Promise<void> {
   const report = options.processes > 1 ? addUp(await runParts(options)) : await runBatches(fuzzer, options);
   const isPart = options.parts > 1;
   if (!isPart) judge(fuzzer, report);
-  const { inputs, pastOuterLayer, outcomes, most, heapGrowth, slowest, failures } = report;
+  const { inputs, pastOuterLayer, outcomes, most, heapGrowth, cpuMs, slowest, failures } = report;
   const seconds = (performance.now() - startedMs) / 1_000;
   const summary = {
     fuzzer: fuzzer.name,
@@ -256,6 +258,7 @@ export async function runFuzzer(fuzzer: Fuzzer): Promise<void> {
     processes: options.processes,
     first: options.first,
     seconds: Number(seconds.toFixed(1)),
+    cpuSeconds: Number((cpuMs / 1_000).toFixed(1)),
     inputsPerSecond: Math.round(inputs / seconds),
     pastOuterLayer,
     outcomes: Object.fromEntries(Object.entries(outcomes).sort((a, b) => b[1] - a[1])),
@@ -286,7 +289,8 @@ async function runBatches(fuzzer: Fuzzer, options: Options): Promise<Report> {
     await feed(random.stream(`${fuzzer.name}/${place}`), count, account);
     account.endBatch();
   }
-  return account.report;
+  const { user, system } = process.cpuUsage();
+  return { ...account.report, cpuMs: (user + system) / 1_000 };
 }
 
 /** What must hold of a whole run. */
@@ -332,6 +336,7 @@ function addUp(reports: readonly Report[]): Report {
   for (const other of others) {
     first.inputs += other.inputs;
     first.pastOuterLayer += other.pastOuterLayer;
+    first.cpuMs += other.cpuMs;
     first.heapGrowth = Math.max(first.heapGrowth, other.heapGrowth);
     for (const [name, count] of Object.entries(other.outcomes))
       first.outcomes[name] = (first.outcomes[name] ?? 0) + count;

@@ -24,6 +24,11 @@ describe('the body of a command', () => {
       '{"version": 7, "waive": {"leaves": ["a"]}, "autoPromote": true, "autoRollback": false}',
       { version: 7, waivedLeaves: ['a'], autoPromote: true, autoRollback: false },
     ],
+    [
+      'START',
+      '{"version": 7, "waive": {"leaves": ["a", "b", "a"]}}',
+      { version: 7, waivedLeaves: ['a', 'b'], autoPromote: undefined, autoRollback: undefined },
+    ],
     ['PROMOTE', '', { to: 'next', overHold: false }],
     ['PROMOTE', '{}', { to: 'next', overHold: false }],
     ['PROMOTE', '{"to": "live", "overHold": true}', { to: 'live', overHold: true }],
