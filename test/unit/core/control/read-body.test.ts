@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readPromote, readReason, readRollBack, readStart } from '../../../../src/core/control/read-body.ts';
+import {
+  readPromote,
+  readReason,
+  readRollBack,
+  readStart,
+  readTune,
+} from '../../../../src/core/control/read-body.ts';
 import { MillraceError } from '../../../../src/core/errors.ts';
 
 const readers: [type: string, read: (body: string) => unknown][] = [
@@ -9,6 +15,7 @@ const readers: [type: string, read: (body: string) => unknown][] = [
   ['HOLD', (body) => readReason('HOLD', body)],
   ['ABORT', (body) => readReason('ABORT', body)],
   ['ROLL_BACK', readRollBack],
+  ['TUNE', readTune],
 ];
 const reader = new Map(readers);
 
@@ -35,6 +42,7 @@ describe('the body of a command', () => {
     ['HOLD', '{"reason": "lunch"}', 'lunch'],
     ['ABORT', '', 'no reason was given'],
     ['ABORT', `{"reason": "${'x'.repeat(2_000)}"}`, 'x'.repeat(1_000)],
+    ['TUNE', '{"name": "edge", "value": -0}', { name: 'edge', value: 0 }],
     ['ROLL_BACK', '', undefined],
     ['ROLL_BACK', ' 7\n', 7],
     ['ROLL_BACK', '{"version": 7}', 7],
