@@ -6,7 +6,7 @@ import { NO_SCOPE, type ScopeState, stageOf } from '../rollout/rollout-state.ts'
 import { evolveTuning } from '../tuning/evolve-tuning.ts';
 import type { CommandKind, ControllerCommand, ControllerInput } from './controller-command.ts';
 import type { ControllerEvent } from './controller-event.ts';
-import type { PublishedPolicy } from './published-policy.ts';
+import { listVersions, type PublishedPolicy } from './published-policy.ts';
 
 /**
  * The controller as decide and evolve on plain data (after Chassaing's decider pattern): the state is a fold of events, an event is what a
@@ -239,10 +239,9 @@ function decideRollBack(scope: ScopeState, command: CommandKind<'roll-back'>): C
       ? previous(scope, live)
       : scope.published.find(({ version }) => version === toVersion);
   if (policy === undefined) {
-    const known = scope.published.map(({ version }) => version).join(', ');
     return refuse(
       command,
-      `there is no ${toVersion === undefined ? 'earlier version' : `version ${toVersion}`} to go back to; published: ${known}`,
+      `there is no ${toVersion === undefined ? 'earlier version' : `version ${toVersion}`} to go back to; published: ${listVersions(scope.published)}`,
     );
   }
   if (!scope.wentLive.includes(policy.version)) {

@@ -73,7 +73,7 @@ export function recover(
 
 /** Whether the trouble that a step was about still shows; where hardly a request is left nothing does. */
 export function isStillSlow(step: TrailStep, domains: Domains, terms: TuningTerms): boolean {
-  const domain = domains[step.domain];
+  const domain = own(domains, step.domain);
   return step.metrics.some(
     (metric) =>
       (domain?.latency[metric].count ?? 0) >= terms.requestsMin &&

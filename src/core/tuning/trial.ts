@@ -1,5 +1,5 @@
 import { own } from '../own.ts';
-import { type SlowdownMetric, slowdownOf } from './reference.ts';
+import { SLOWDOWN_METRICS, type SlowdownMetric, slowdownOf } from './reference.ts';
 import { shownDomain, type TuningObservation } from './tuning-observation.ts';
 import type { References, Trial } from './tuning-state.ts';
 
@@ -48,10 +48,8 @@ export function excessOf(
   domains: TuningObservation['domains'],
   references: Readonly<Record<string, References>>,
 ): number {
-  const of = (metric: SlowdownMetric): number =>
-    slowdownOf(own(references, domain), own(domains, domain), metric) -
-    meanSlowdown(others, domains, references, metric);
-  return Math.max(of('kernel'), of('endToEnd'));
+  const pairs = slowdowns(domain, others, domains, references);
+  return Math.max(...pairs.map(({ own, theirs }) => own - theirs));
 }
 
 /** The same as a ratio. */
@@ -61,10 +59,21 @@ export function gapOf(
   domains: TuningObservation['domains'],
   references: Readonly<Record<string, References>>,
 ): number {
-  const of = (metric: SlowdownMetric): number =>
-    slowdownOf(own(references, domain), own(domains, domain), metric) /
-    meanSlowdown(others, domains, references, metric);
-  return Math.max(of('kernel'), of('endToEnd'));
+  const pairs = slowdowns(domain, others, domains, references);
+  return Math.max(...pairs.map(({ own, theirs }) => own / theirs));
+}
+
+/** Of a domain, and of others on the average: by their kernels, and the whole way. */
+function slowdowns(
+  domain: string,
+  others: readonly string[],
+  domains: TuningObservation['domains'],
+  references: Readonly<Record<string, References>>,
+): { own: number; theirs: number }[] {
+  return SLOWDOWN_METRICS.map((metric) => ({
+    own: slowdownOf(own(references, domain), own(domains, domain), metric),
+    theirs: meanSlowdown(others, domains, references, metric),
+  }));
 }
 
 export function requestsOf(names: readonly string[], domains: TuningObservation['domains']): number {

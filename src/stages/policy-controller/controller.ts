@@ -123,7 +123,7 @@ export class Controller {
   async handle(record: InboundRecord, command: ControlCommand, over: AbortSignal): Promise<void> {
     const input = this.#reader.read(command, this.#state, this.#time.nowMs(), record.timestampMs);
     if (input.kind === 'publish-policy') this.#documents.set(input.policy.digest, command.body);
-    await this.#act(input, { record, commandId: command.commandId, command }, over);
+    await this.#act(input, { record, commandId: input.commandId, command }, over);
   }
 
   /** Looks at every rollout that runs: what was seen, and what follows from it, goes into the log, and then into the store. */

@@ -9,6 +9,7 @@ import {
   type TuningObservation,
 } from '../../core/tuning/tuning-observation.ts';
 import type { limitsOf } from '../../core/tuning/tuning-state.ts';
+import { SeenWindows } from './seen-windows.ts';
 
 interface DomainCounts {
   readonly pool: string;
@@ -27,11 +28,6 @@ const NO_BEATS: PoolCounts = { sum: 0, beats: 0, simulated: false };
 
 /** The end of a period is noticed a twentieth of it late at most, and log time is not the monotonic clock's. */
 const WHOLE = 0.9;
-/** Processes come and go for months. */
-const SOURCES_MAX = 4_096;
-/** A source's sequence numbers that are remembered, so that a window that comes twice counts once. */
-const SEEN_MAX = 64;
-
 /** Merges the windows of one policy's requests by pool and memory domain; what an earlier version decided is not counted. */
 export class TuningWindows {
   #version: number | undefined;
@@ -39,10 +35,10 @@ export class TuningWindows {
   #sinceMs = 0;
   #domains = new Map<string, DomainCounts>();
   #pools = new Map<string, PoolCounts>();
-  readonly #seen = new Map<string, number[]>();
+  readonly #seen = new SeenWindows();
 
   takeWindow(window: WorkerWindow): void {
-    if (!this.#isNew(`${window.worker} ${window.incarnation}`, window.sequence)) return;
+    if (!this.#seen.isNew(`${window.worker} ${window.incarnation}`, window.sequence)) return;
     if (window.policyEpoch < this.#sinceEpoch || window.arm !== 'STABLE') return;
     const counts = this.#countsOf(window.pool, window.memory);
     for (const many of Object.values(window.outcomes)) counts.requests += many;
@@ -124,20 +120,6 @@ export class TuningWindows {
     };
     this.#domains.set(name, known);
     return known;
-  }
-
-  #isNew(source: string, sequence: number): boolean {
-    const seen = this.#seen.get(source) ?? [];
-    if (seen.includes(sequence)) return false;
-    seen.push(sequence);
-    if (seen.length > SEEN_MAX) seen.shift();
-    this.#seen.delete(source);
-    this.#seen.set(source, seen);
-    if (this.#seen.size > SOURCES_MAX) {
-      const [oldest] = this.#seen.keys();
-      if (oldest !== undefined) this.#seen.delete(oldest);
-    }
-    return true;
   }
 }
 
