@@ -3,6 +3,7 @@ import {
   DEFAULT_ROLLOUT,
   type Expectation,
   type GoldenTest,
+  type ModelChoice,
   type PolicyDocument,
   ROLLOUT_UNITS,
   type RolloutPlan,
@@ -12,6 +13,7 @@ import {
   type Tunable,
 } from './document.ts';
 import { didYouMean } from './nearest.ts';
+import { readModels } from './parse-models.ts';
 import { NAME, NAME_ALLOWED, TreeReader } from './parse-tree.ts';
 import { DocumentError, type PolicyProblem, type Position } from './problem.ts';
 import { DocumentReader } from './reader.ts';
@@ -64,6 +66,7 @@ function readPolicy(reader: DocumentReader, root: SourceNode): PolicyDocument | 
     parent: 'optional',
     signals: 'optional',
     tuned: 'optional',
+    models: 'optional',
     expect: 'optional',
     tree: 'required',
     tests: 'optional',
@@ -89,6 +92,8 @@ function readPolicy(reader: DocumentReader, root: SourceNode): PolicyDocument | 
     fields.tuned === undefined
       ? new Map<string, number>()
       : readTuned(reader, fields.tuned, branches.tunables);
+  const models =
+    fields.models === undefined ? new Map<string, ModelChoice>() : readModels(reader, fields.models);
   const expect =
     fields.expect === undefined ? undefined : readExpectation(reader, fields.expect, branches.leafIds);
   const tests = fields.tests === undefined ? [] : readTests(reader, fields.tests, signals, branches.leafIds);
@@ -96,7 +101,7 @@ function readPolicy(reader: DocumentReader, root: SourceNode): PolicyDocument | 
   if (name === undefined || version === undefined) return undefined;
   const tunables = [...branches.tunables.values()];
   const positions = new Map(positionsOf(root));
-  return { name, version, parent, signals, tunables, tuned, expect, tree, tests, rollout, positions };
+  return { name, version, parent, signals, tunables, tuned, models, expect, tree, tests, rollout, positions };
 }
 
 function readSignals(reader: DocumentReader, node: SourceNode): ReadonlyMap<string, SignalType> {

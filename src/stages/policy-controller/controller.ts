@@ -16,6 +16,7 @@ import type { Clock } from '../../ports/clock.ts';
 import type { ControlStore } from '../../ports/control-store.ts';
 import type { InboundRecord, MessageBus, OutboundRecord } from '../../ports/message-bus.ts';
 import type { Telemetry } from '../../ports/telemetry.ts';
+import { CataloguePointer } from './catalogue-pointer.ts';
 import { ControlLog, type LogEntry, type SentCommand } from './control-log.ts';
 import type { ControllerConfig } from './controller-config.ts';
 import { LogTime } from './log-time.ts';
@@ -66,6 +67,7 @@ export class Controller {
   readonly #log: ControlLog;
   readonly #time: LogTime;
   readonly #pointers: PointerWriter;
+  readonly #catalogue: CataloguePointer;
   readonly #reader: CommandReader;
   readonly #gate: SignatureGate;
   #state: ControllerState = INITIAL_CONTROLLER_STATE;
@@ -79,8 +81,10 @@ export class Controller {
     this.#log = new ControlLog(deps);
     this.#time = new LogTime(deps.clock);
     const { store, clock, telemetry, digest, checkPolicy } = deps;
-    const document = (wanted: string): Uint8Array | undefined => this.#documents.get(wanted);
+    const document = (wanted: string): Uint8Array | undefined =>
+      this.#documents.get(wanted) ?? this.#catalogue.document(wanted);
     this.#pointers = new PointerWriter({ store, clock, telemetry, document });
+    this.#catalogue = new CataloguePointer({ pointers: this.#pointers, digest, checkPolicy, document });
     this.#gate = new SignatureGate(config.acceptUnsigned, deps.signatures);
     this.#reader = new CommandReader(config, { digest, checkPolicy, document, gate: this.#gate });
   }
@@ -105,6 +109,7 @@ export class Controller {
     this.#state = evolve(this.#state, { type: 'leadership-taken', term });
     this.#time.begin(this.#state.lastMs);
     for (const scope of this.#state.scopes.keys()) await this.#takeOver(scope, over);
+    await this.#catalogue.bring(this.#state, over);
   }
 
   /**
@@ -151,6 +156,7 @@ export class Controller {
   async reconcile(over: AbortSignal): Promise<void> {
     for (const [name, scope] of this.#state.scopes)
       if (!over.aborted) await this.#pointers.reconcile(name, scope, this.#state.term);
+    if (!over.aborted) await this.#catalogue.reconcile(this.#state);
   }
 
   /** The event for a record on the control topic that cannot be read: it changes nothing, and the log says so. */
@@ -165,6 +171,7 @@ export class Controller {
     await this.#record(conclude(this.#state, input.scope), cause, over);
     await this.#record(decide(this.#state, input), cause, over);
     await this.#bringPointer(input.scope, over);
+    await this.#catalogue.bring(this.#state, over);
   }
 
   /**

@@ -10,6 +10,7 @@ import {
   readTune,
 } from '../../core/control/read-body.ts';
 import type { CommandCheck } from '../../core/control/verify-command.ts';
+import { readPublishedModel } from '../../core/model/read-published-model.ts';
 import { leafBranches, type PolicyDocument } from '../../core/policy/document.ts';
 import { type RolloutTerms, stagesOf } from '../../core/rollout/rollout-terms.ts';
 import { childPolicy, nextVersion } from './child-policy.ts';
@@ -17,7 +18,10 @@ import type { ControllerConfig, RolloutConfig } from './controller-config.ts';
 import type { SignatureGate } from './signature-gate.ts';
 
 /** What the controller needs to know of a policy; a PolicyDocument is one. */
-export type CheckedPolicy = Pick<PolicyDocument, 'name' | 'version' | 'expect' | 'rollout' | 'tree'>;
+export type CheckedPolicy = Pick<
+  PolicyDocument,
+  'name' | 'version' | 'models' | 'expect' | 'rollout' | 'tree'
+>;
 
 export interface CommandReaderDeps {
   /** `sha256:<hex>`. */
@@ -29,7 +33,8 @@ export interface CommandReaderDeps {
   gate: Pick<SignatureGate, 'check' | 'revocationRefusal'>;
 }
 
-const SUPPORTED = 'PUBLISH_POLICY, START, PROMOTE, HOLD, ABORT, ROLL_BACK, TUNE, RESEED, REVOKE_KEY';
+const SUPPORTED =
+  'PUBLISH_POLICY, PUBLISH_MODEL, START, PROMOTE, HOLD, ABORT, ROLL_BACK, TUNE, RESEED, REVOKE_KEY';
 /** A key for policies alone must not be able to take keys out. */
 const KEYS_SCOPE = 'keys';
 
@@ -86,6 +91,8 @@ export class CommandReader {
     switch (command.type) {
       case 'PUBLISH_POLICY':
         return this.#publish(command, sent, atMs);
+      case 'PUBLISH_MODEL':
+        return this.#publishModel(body, sent);
       case 'START':
         return this.#start(body, sent, state, atMs);
       case 'PROMOTE':
@@ -131,6 +138,14 @@ export class CommandReader {
     const start = mode === 'staged' && autoStart ? { terms: this.#terms(checked), atMs } : undefined;
     const policy = { digest: this.#deps.digest(command.body), name, version };
     return { kind: 'publish-policy', ...sent, policy, mode, start };
+  }
+
+  #publishModel(body: string, sent: Sent): ControllerCommand {
+    const model = readPublishedModel(body, (text) => this.#deps.digest(Buffer.from(text)));
+    const scope = `model/${model.family}`;
+    if (sent.scope === scope) return { kind: 'publish-model', ...sent, model };
+    const reason = `the model's family is ${model.family}, so the command's scope must be ${scope}, not ${sent.scope}`;
+    return { kind: 'refused', ...sent, reason };
   }
 
   /** The text is checked again: the fleet may have changed since it was published. */

@@ -5,6 +5,7 @@ import { HOLD_CODES, type RolloutEvent } from '../../../../src/core/rollout/roll
 import { DEFAULT_LIMITS, type RolloutTerms } from '../../../../src/core/rollout/rollout-terms.ts';
 import { STEP_KINDS } from '../../../../src/core/tuning/tuning-event.ts';
 import { DEFAULT_TUNING } from '../../../../src/core/tuning/tuning-terms.ts';
+import { anyModel } from '../model/model.fixture.ts';
 import { observe, TOLD } from '../tuning/tuning.fixture.ts';
 
 const text = fc.string({ maxLength: 12 });
@@ -127,6 +128,12 @@ const CONTROL_EVENTS: { [E in ControlEvents as E['type']]: fc.Arbitrary<E> } = {
     policy,
     live: fc.boolean(),
     start: fc.option(fc.record({ terms: anyTerms, atMs: count }), { nil: undefined }),
+    epoch: count,
+  }),
+  'model-published': fc.record({
+    type: type('model-published'),
+    ...cause,
+    model: anyModel,
     epoch: count,
   }),
   'policy-rolled-back': fc.record({

@@ -37,11 +37,18 @@ const LEAF: CheckedPolicy['tree'][number] = {
   fallback: [],
 };
 
-/** A policy here is `name version`; `refuse` makes the check refuse what it could accept otherwise. */
+/** A policy here is `name version`, and `family@version` of the models that it names; `refuse` makes the check refuse what it could accept otherwise. */
 export function checkPolicy(bytes: Uint8Array): CheckedPolicy {
-  const [name = '', version = ''] = Buffer.from(bytes).toString().split(' ');
+  const [name = '', version = '', ...named] = Buffer.from(bytes).toString().split(' ');
   if (!/^\d+$/.test(version)) throw new Error(`${name} has no version`);
-  return { name, version: Number(version), expect: undefined, rollout: DEFAULT_ROLLOUT, tree: [LEAF] };
+  const models = new Map(
+    named.map((each) => {
+      const [family = '', chosen] = each.split('@');
+      return [family, { baseline: chosen, enhanced: chosen }];
+    }),
+  );
+  const { rollout, tree } = { rollout: DEFAULT_ROLLOUT, tree: [LEAF] };
+  return { name, version: Number(version), models, expect: undefined, rollout, tree };
 }
 
 export function publish(version: number, fields: Partial<ControlCommand> = {}): ControlCommand {
