@@ -23,6 +23,7 @@ import type { Stage, StageDeps } from '../../src/stages/stage.ts';
 import { type OutsideLedger, openOutsideLedger } from '../../src/traffic/outside-ledger.ts';
 import { compileChecked, digestOf } from '../../src/wiring/policy-files.ts';
 import { type SwitchableRegistry, switchableRegistry } from '../integration/switchable-registry.ts';
+import { noLibrary } from '../unit/stages/accelerator-worker/library.fixture.ts';
 import { Auditor } from './auditor.ts';
 import { faultyModel } from './faulty-model.ts';
 import {
@@ -279,8 +280,10 @@ export class Installation {
           deadLetterPayload: 'full',
           build: 'test',
           expectedSpeed: 1,
+          versionsMax: 8,
+          unloadAfterMs: 60_000,
         },
-        { ...deps, backend, models },
+        { ...deps, backend, models, store: this.store.connect(), library: noLibrary(), digest: digestOf },
       );
     });
   }

@@ -41,17 +41,26 @@ export function readPublishedModel(body: string, digest: (text: string) => strin
       value: body.slice(0, 40),
       allowed: BODY,
     });
-  const { family, version, source } = read;
+  return checkPublishedModel(read, digest);
+}
+
+/**
+ * The same checks on one that was read from elsewhere: nobody who keeps it is trusted for its paths.
+ *
+ * @throws MillraceError INVALID_COMMAND
+ */
+export function checkPublishedModel(model: PublishedModel, digest: (text: string) => string): PublishedModel {
+  const { family, version, source } = model;
   const isFamily = FAMILY_NAME.test(family) && family.length <= MODEL_LIMITS.familyLength;
   if (!isFamily)
     throw wrong('family', family, `small letters, digits and -, at most ${MODEL_LIMITS.familyLength}`);
   if (!VERSION_NUMBER.test(version)) throw wrong('version', version, 'a whole number from 1, as text');
   readModelLocation(source);
-  const files = checkFiles(read.files);
+  const files = checkFiles(model.files);
   const expected = digest(manifestText(files));
-  if (read.digest !== expected)
+  if (model.digest !== expected)
     throw new MillraceError('INVALID_COMMAND', 'the digest is not that of the files that are listed', {
-      value: read.digest,
+      value: model.digest,
       allowed: expected,
       advice: 'Let millrace model publish make the command',
     });
@@ -77,7 +86,7 @@ function checkFiles(files: readonly ModelFile[]): readonly ModelFile[] {
 }
 
 function wrong(field: string, value: unknown, allowed: string): MillraceError {
-  return new MillraceError('INVALID_COMMAND', `PUBLISH_MODEL: ${field} is not what it must be`, {
+  return new MillraceError('INVALID_COMMAND', `a published model: ${field} is not what it must be`, {
     value,
     allowed,
   });

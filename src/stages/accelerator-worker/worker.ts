@@ -4,6 +4,7 @@ import { planBatch } from '../../core/batching/plan.ts';
 import { type Work, WorkQueue } from '../../core/batching/work-queue.ts';
 import { type ErrorCode, MillraceError } from '../../core/errors.ts';
 import { Speed } from '../../core/latency/speed.ts';
+import { parseModelName } from '../../core/request/family.ts';
 import type { BatchResult, ItemResult, LoadedModel, ScoreItem } from '../../ports/accelerator.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { InboundRecord } from '../../ports/message-bus.ts';
@@ -64,6 +65,8 @@ export class Worker {
   #alone: Work<WorkerJob>[] = [];
   readonly #schemaWait: SchemaWait<Delivery<Dispatch>>;
   #running = 0;
+  /** Batches on the accelerator, by model. */
+  readonly #runningOf = new Map<LoadedModel, number>();
   #serviceMs = 0;
   #enqueuedPredictedMs = 0;
   #completedPredictedMs = 0;
@@ -91,6 +94,12 @@ export class Worker {
       serviceMs: this.#serviceMs,
       batchRequests: this.#config.batchRequestsMax,
     };
+  }
+
+  /** Whether a request here waits for this model, or is computed by it. */
+  isUsing(model: LoadedModel): boolean {
+    const isOf = (work: Work<WorkerJob>): boolean => work.payload.model === model;
+    return (this.#runningOf.get(model) ?? 0) > 0 || this.#alone.some(isOf) || this.#queue.some(isOf);
   }
 
   handle(delivery: Delivery<Dispatch>): void {
@@ -133,7 +142,14 @@ export class Worker {
 
   #admit(delivery: Delivery<Dispatch>, request: ScoreRequest): void {
     const dispatch = delivery.value;
-    const model = this.#deps.modelFor(dispatch.model, dispatch.modelVersion, dispatch.variant);
+    const { model: family, modelVersion, variant } = dispatch;
+    const model = this.#deps.modelFor(family, modelVersion, variant);
+    const isPinned = parseModelName(request.model).version !== undefined;
+    const other = model !== undefined || isPinned ? undefined : this.#deps.modelFor(family, null, variant);
+    if (other !== undefined) {
+      this.#queueUp(inPlace(delivery, other), request, other);
+      return;
+    }
     if (model === undefined) {
       const error = new MillraceError('UNKNOWN_MODEL', 'this worker has no such model version', {
         value: `${dispatch.model}@${dispatch.modelVersion ?? dispatch.variant}`,
@@ -142,6 +158,11 @@ export class Worker {
       this.#end(delivery, failedResult(this.#computed(delivery, request), error));
       return;
     }
+    this.#queueUp(delivery, request, model);
+  }
+
+  #queueUp(delivery: Delivery<Dispatch>, request: ScoreRequest, model: LoadedModel): void {
+    const dispatch = delivery.value;
     const predictedMs = Math.max(0, dispatch.predictedMs);
     this.#enqueuedPredictedMs += predictedMs;
     this.#queue.push({
@@ -204,10 +225,23 @@ export class Worker {
     this.#running += 1;
     const items = batch.map((work) => itemOf(work.payload));
     const { model, delivery } = first.payload;
+    this.#runs(model, 1);
     model.run(items, delivery.value.kernel, delivery.value.memory).then(
-      (result) => this.#finish(batch, result, startedMs),
-      (error: unknown) => this.#fail(batch, error, startedMs),
+      (result) => {
+        this.#runs(model, -1);
+        this.#finish(batch, result, startedMs);
+      },
+      (error: unknown) => {
+        this.#runs(model, -1);
+        this.#fail(batch, error, startedMs);
+      },
     );
+  }
+
+  #runs(model: LoadedModel, more: 1 | -1): void {
+    const running = (this.#runningOf.get(model) ?? 0) + more;
+    if (running > 0) this.#runningOf.set(model, running);
+    else this.#runningOf.delete(model);
   }
 
   #finish(batch: readonly Work<WorkerJob>[], result: BatchResult, startedMs: number): void {
@@ -304,6 +338,18 @@ export class Worker {
       nowMs,
     };
   }
+}
+
+/** A policy's version that went away since the router heard of it: the newest of the folder answers, and says so. */
+function inPlace(delivery: Delivery<Dispatch>, { version }: LoadedModel): Delivery<Dispatch> {
+  const { modelVersion, degradation } = delivery.value;
+  const why = `version ${version} computed it in place of ${modelVersion}, which the worker lacks`;
+  const value = {
+    ...delivery.value,
+    modelVersion: version,
+    degradation: degradation === null ? why : `${degradation}; ${why}`,
+  };
+  return { ...delivery, value };
 }
 
 export interface WorkerLoad {

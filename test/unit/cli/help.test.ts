@@ -25,6 +25,7 @@ describe('the help', () => {
       'model digest',
       'model history',
       'model publish',
+      'model status',
       'policy diff',
       'policy explain',
       'policy history',
