@@ -88,6 +88,7 @@ export class Traffic {
       pools: {},
       fingerprint: '',
       refusals: [],
+      modelsNotReady: [],
     };
   }
 

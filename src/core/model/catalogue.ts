@@ -14,7 +14,7 @@ export interface CataloguedModel extends Publication {
   readonly isNamed: boolean;
 }
 
-/** What workers hold ready: the versions that policies name, and the newest others of each family. In the order of their publication. */
+/** What workers hold ready: the versions that policies name, and the newest of each family that none ever named. In the order of their publication. */
 export interface Catalogue {
   readonly versions: readonly CataloguedModel[];
 }
@@ -25,15 +25,23 @@ export const CATALOGUE_SCOPE = 'models';
 /** Of a family, so many versions that no policy names are offered: the latest published. */
 const UNNAMED_PER_FAMILY = 4;
 
-/** @param named `family@version` of the versions that policies name */
-export function catalogueOf(models: readonly Publication[], named: ReadonlySet<string>): Catalogue {
+/** By `family@version`: what policies name. */
+export interface NamedByPolicies {
+  /** By policies that act, or may act soon. */
+  readonly inUse: ReadonlySet<string>;
+  /** By any policy that was published. A version that served, and that nothing in use names, is offered no more. */
+  readonly ever: ReadonlySet<string>;
+}
+
+export function catalogueOf(models: readonly Publication[], { inUse, ever }: NamedByPolicies): Catalogue {
   const unnamed = new Map<string, number>();
   const versions: CataloguedModel[] = [];
   for (const publication of models.toReversed()) {
     const { model } = publication;
-    const isNamed = named.has(versionName(model));
+    const name = versionName(model);
+    const isNamed = inUse.has(name);
     const others = unnamed.get(model.family) ?? 0;
-    if (!isNamed && others >= UNNAMED_PER_FAMILY) continue;
+    if (!isNamed && (ever.has(name) || others >= UNNAMED_PER_FAMILY)) continue;
     if (!isNamed) unnamed.set(model.family, others + 1);
     versions.push({ ...publication, isNamed });
   }

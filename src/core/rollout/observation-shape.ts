@@ -65,6 +65,7 @@ export const observationShape: Shape<Observation> = fields({
   pools: dictionary(fields({ utilisation: number(0), queueMsP99: number(0) })),
   fingerprint: text,
   refusals: list(text),
+  modelsNotReady: optional(list(text), []),
 });
 
 const NOTHING: ArmObservation = {
@@ -87,5 +88,6 @@ export function silentWindow(atMs: number, windowMs: number): Observation {
     pools: {},
     fingerprint: '',
     refusals: [],
+    modelsNotReady: [],
   };
 }

@@ -17,6 +17,7 @@ export const HOLD_CODES = [
   'pool-utilisation',
   'slo-burn',
   'router-refusal',
+  'model-not-ready',
 ] as const;
 export type HoldCode = (typeof HOLD_CODES)[number];
 

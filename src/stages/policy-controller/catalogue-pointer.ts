@@ -1,18 +1,16 @@
 import type { ControllerState } from '../../core/control/controller-state.ts';
 import { catalogueEpoch, policiesInUse } from '../../core/control/published-models.ts';
-import { CATALOGUE_SCOPE, catalogueOf, writeCatalogue } from '../../core/model/catalogue.ts';
-import { namedModels } from '../../core/policy/document.ts';
+import type { PublishedPolicy } from '../../core/control/published-policy.ts';
+import { CATALOGUE_SCOPE, type Catalogue, catalogueOf, writeCatalogue } from '../../core/model/catalogue.ts';
 import { NO_SCOPE, type ScopeState } from '../../core/rollout/rollout-state.ts';
 import type { PointerWriter } from './pointer-writer.ts';
-import type { CheckedPolicy } from './read-command.ts';
+import type { PolicyTexts } from './policy-texts.ts';
 
 export interface CataloguePointerDeps {
   pointers: Pick<PointerWriter, 'bring' | 'reconcile'>;
   /** `sha256:<hex>`. */
   digest(bytes: Uint8Array): string;
-  checkPolicy(bytes: Uint8Array): CheckedPolicy;
-  /** The published text with this digest. */
-  document(digest: string): Uint8Array | undefined;
+  texts: PolicyTexts;
 }
 
 /**
@@ -21,8 +19,6 @@ export interface CataloguePointerDeps {
  */
 export class CataloguePointer {
   readonly #deps: CataloguePointerDeps;
-  /** By the digest of a policy: what it names. */
-  #named = new Map<string, readonly string[]>();
   #current: { readonly scope: ScopeState; readonly bytes: Uint8Array } | undefined;
 
   constructor(deps: CataloguePointerDeps) {
@@ -49,29 +45,23 @@ export class CataloguePointer {
     if (state.models.length === 0) return undefined;
     const epoch = catalogueEpoch(state);
     if (this.#current?.scope.epoch === epoch) return this.#current.scope;
-    const bytes = Buffer.from(writeCatalogue(catalogueOf(state.models, this.#namedIn(state))));
+    const bytes = Buffer.from(writeCatalogue(this.#catalogueOf(state)));
     const live = { digest: this.#deps.digest(bytes), name: CATALOGUE_SCOPE, version: state.publications };
     const scope = { ...NO_SCOPE, live, epoch };
     this.#current = { scope, bytes };
     return scope;
   }
 
-  #namedIn(state: ControllerState): ReadonlySet<string> {
-    const inUse = [...state.scopes.values()].flatMap(policiesInUse);
-    this.#named = new Map(inUse.map(({ digest }) => [digest, this.#namedBy(digest)]));
-    return new Set([...this.#named.values()].flat());
-  }
-
-  /** A text that this controller would refuse now names nothing that it could know of. */
-  #namedBy(digest: string): readonly string[] {
-    const known = this.#named.get(digest);
-    if (known !== undefined) return known;
-    const bytes = this.#deps.document(digest);
-    if (bytes === undefined) return [];
-    try {
-      return namedModels(this.#deps.checkPolicy(bytes));
-    } catch {
-      return [];
-    }
+  #catalogueOf(state: ControllerState): Catalogue {
+    const { texts } = this.#deps;
+    const scopes = [...state.scopes.values()];
+    const namedBy = (policies: readonly PublishedPolicy[]): Set<string> =>
+      new Set(policies.flatMap(({ digest }) => texts.named(digest)));
+    const published = scopes.flatMap((scope) => scope.published);
+    texts.keep(new Set(published.map(({ digest }) => digest)));
+    return catalogueOf(state.models, {
+      inUse: namedBy(scopes.flatMap(policiesInUse)),
+      ever: namedBy(published),
+    });
   }
 }

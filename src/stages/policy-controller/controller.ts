@@ -19,9 +19,11 @@ import type { Telemetry } from '../../ports/telemetry.ts';
 import { CataloguePointer } from './catalogue-pointer.ts';
 import { ControlLog, type LogEntry, type SentCommand } from './control-log.ts';
 import type { ControllerConfig } from './controller-config.ts';
+import type { FleetVersions } from './fleet-versions.ts';
 import { LogTime } from './log-time.ts';
 import { lookOf } from './look.ts';
 import { PointerWriter } from './pointer-writer.ts';
+import { PolicyTexts } from './policy-texts.ts';
 import { type CheckedPolicy, CommandReader } from './read-command.ts';
 import type { RolloutObserver } from './rollout-observer.ts';
 import { SignatureGate, type TrustedKeys } from './signature-gate.ts';
@@ -43,6 +45,8 @@ export interface ControllerDeps {
   signatures?: TrustedKeys;
   /** Sees what rollouts do to the traffic. Without one nothing is seen, and a rollout is held for it. */
   observer?: Pick<RolloutObserver, 'observe'>;
+  /** Knows which workers can run which model versions; without it a policy may name any. */
+  fleetVersions?: Pick<FleetVersions, 'hasHeard' | 'heard' | 'notReady'>;
   /** Sees what the tuning of policies is decided by; without one nothing is tuned. */
   tuner?: Pick<Tuner, 'follow' | 'observe'>;
 }
@@ -68,7 +72,10 @@ export class Controller {
   readonly #time: LogTime;
   readonly #pointers: PointerWriter;
   readonly #catalogue: CataloguePointer;
+  readonly #texts: PolicyTexts;
   readonly #reader: CommandReader;
+  /** Of commands that were decided by another: what the fleet is like now plays no part. */
+  readonly #pastReader: CommandReader;
   readonly #gate: SignatureGate;
   #state: ControllerState = INITIAL_CONTROLLER_STATE;
   #documents = new Map<string, Uint8Array>();
@@ -84,9 +91,16 @@ export class Controller {
     const document = (wanted: string): Uint8Array | undefined =>
       this.#documents.get(wanted) ?? this.#catalogue.document(wanted);
     this.#pointers = new PointerWriter({ store, clock, telemetry, document });
-    this.#catalogue = new CataloguePointer({ pointers: this.#pointers, digest, checkPolicy, document });
+    this.#texts = new PolicyTexts((wanted) => this.#documents.get(wanted), checkPolicy);
+    this.#catalogue = new CataloguePointer({ pointers: this.#pointers, digest, texts: this.#texts });
     this.#gate = new SignatureGate(config.acceptUnsigned, deps.signatures);
-    this.#reader = new CommandReader(config, { digest, checkPolicy, document, gate: this.#gate });
+    const reading = { digest, checkPolicy, document, gate: this.#gate };
+    const { fleetVersions } = deps;
+    this.#pastReader = new CommandReader(config, reading);
+    this.#reader = new CommandReader(config, {
+      ...reading,
+      ...(fleetVersions && { modelsNotReady: (policy) => fleetVersions.notReady(policy, 'all') }),
+    });
   }
 
   get state(): ControllerState {
@@ -117,16 +131,29 @@ export class Controller {
    * before the store has it, the next leader writes it.
    */
   async handle(record: InboundRecord, command: ControlCommand, over: AbortSignal): Promise<void> {
-    const input = this.#reader.read(command, this.#state, this.#time.nowMs(), record.timestampMs);
+    const input = await this.#read(record, command);
+    over.throwIfAborted();
     if (input.kind === 'publish-policy') this.#documents.set(input.policy.digest, command.body);
     await this.#act(input, { record, commandId: command.commandId, command }, over);
+  }
+
+  /** A refusal may be for workers that were not heard of yet: then it is asked again, once. */
+  async #read(record: InboundRecord, command: ControlCommand): Promise<ControllerInput> {
+    const read = (): ControllerInput =>
+      this.#reader.read(command, this.#state, this.#time.nowMs(), record.timestampMs);
+    const input = read();
+    const { fleetVersions } = this.#deps;
+    if (input.kind !== 'refused' || fleetVersions === undefined || fleetVersions.hasHeard()) return input;
+    await fleetVersions.heard();
+    return read();
   }
 
   /** Looks at every rollout that runs: what was seen, and what follows from it, goes into the log, and then into the store. */
   async look(over: AbortSignal): Promise<void> {
     for (const [name, scope] of this.#state.scopes) {
       if (scope.rollout === undefined || over.aborted) continue;
-      const look = await lookOf(name, scope, this.#time.nowMs(), this.#config.rollout.lookMs, this.#deps);
+      const deps = { ...this.#deps, texts: this.#texts };
+      const look = await lookOf(name, scope, this.#time.nowMs(), this.#config.rollout.lookMs, deps);
       if (look !== undefined) await this.#act(look, undefined, over);
     }
   }
@@ -233,7 +260,7 @@ export class Controller {
       while (undecided[0] !== undefined && undecided[0][0] < limit) {
         const [, { command, appendedMs }] = undecided[0];
         undecided.shift();
-        const input = this.#reader.read(command, this.#state, this.#state.lastMs, appendedMs);
+        const input = this.#pastReader.read(command, this.#state, this.#state.lastMs, appendedMs);
         if (input.kind === 'publish-policy') this.#documents.set(input.policy.digest, command.body);
         for (const event of decide(this.#state, input)) {
           this.#state = evolve(this.#state, event);

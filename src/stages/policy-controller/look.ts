@@ -3,6 +3,8 @@ import { MISFIT } from '../../core/control/json-shape.ts';
 import { observationShape, silentWindow } from '../../core/rollout/observation-shape.ts';
 import type { ScopeState } from '../../core/rollout/rollout-state.ts';
 import type { Telemetry } from '../../ports/telemetry.ts';
+import type { FleetVersions } from './fleet-versions.ts';
+import type { PolicyTexts } from './policy-texts.ts';
 import type { RolloutObserver } from './rollout-observer.ts';
 
 /** An observer that is silent for so many looks has nothing to say: that counts as no data. */
@@ -10,6 +12,8 @@ const SILENT_LOOKS = 3;
 
 export interface LookDeps {
   observer?: Pick<RolloutObserver, 'observe'>;
+  fleetVersions?: Pick<FleetVersions, 'notReady'>;
+  texts: Pick<PolicyTexts, 'policy' | 'named'>;
   telemetry: Telemetry;
 }
 
@@ -25,12 +29,15 @@ export async function lookOf(
   lookMs: number,
   deps: LookDeps,
 ): Promise<Look | undefined> {
-  const { rollout, epoch } = scope;
+  const { rollout, epoch, live } = scope;
   if (rollout === undefined) return undefined;
   const { name: policy, digest: candidateDigest } = rollout.candidate;
-  const seen = await deps.observer?.observe(name, { policy, epoch, candidateDigest });
+  const models = [live?.digest ?? '', candidateDigest].flatMap((digest) => deps.texts.named(digest));
+  const seen = await deps.observer?.observe(name, { policy, epoch, candidateDigest, models });
   if (seen !== undefined) {
-    const observation = observationShape({ ...seen, atMs: nowMs });
+    const candidate = deps.texts.policy(candidateDigest);
+    const notReady = candidate === undefined ? [] : (deps.fleetVersions?.notReady(candidate, 'some') ?? []);
+    const observation = observationShape({ ...seen, modelsNotReady: notReady, atMs: nowMs });
     if (observation !== MISFIT) return { kind: 'look', scope: name, observation };
     deps.telemetry.logger.error({ scope: name }, 'an observation of a rollout is impossible; it is left out');
   }

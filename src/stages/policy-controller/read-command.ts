@@ -31,12 +31,16 @@ export interface CommandReaderDeps {
   /** The published text with this digest. */
   document(digest: string): Uint8Array | undefined;
   gate: Pick<SignatureGate, 'check' | 'revocationRefusal'>;
+  /** Why the fleet cannot run the model versions that a policy names; without it that is not asked. */
+  modelsNotReady?(policy: CheckedPolicy): readonly string[];
 }
 
 const SUPPORTED =
   'PUBLISH_POLICY, PUBLISH_MODEL, START, PROMOTE, HOLD, ABORT, ROLL_BACK, TUNE, RESEED, REVOKE_KEY';
 /** A key for policies alone must not be able to take keys out. */
 const KEYS_SCOPE = 'keys';
+
+const REASONS_SHOWN_MAX = 5;
 
 interface Sent {
   commandId: string;
@@ -135,6 +139,8 @@ export class CommandReader {
       const reason = `the policy is named ${name}, so the command's scope must be ${scope}, not ${command.scope}`;
       return { kind: 'refused', ...sent, reason };
     }
+    const notReady = this.#notReady(checked);
+    if (notReady !== undefined) return { kind: 'refused', ...sent, reason: notReady };
     const start = mode === 'staged' && autoStart ? { terms: this.#terms(checked), atMs } : undefined;
     const policy = { digest: this.#deps.digest(command.body), name, version };
     return { kind: 'publish-policy', ...sent, policy, mode, start };
@@ -159,7 +165,10 @@ export class CommandReader {
       const reason = `version ${version} of ${sent.scope} is not published; published: ${known}`;
       return { kind: 'refused', ...sent, reason };
     }
-    const terms = this.#terms(this.#deps.checkPolicy(bytes));
+    const checked = this.#deps.checkPolicy(bytes);
+    const notReady = this.#notReady(checked);
+    if (notReady !== undefined) return { kind: 'refused', ...sent, reason: notReady };
+    const terms = this.#terms(checked);
     const asked: CommandKind<'start'>['terms'] = {
       ...terms,
       waivedLeaves,
@@ -167,6 +176,14 @@ export class CommandReader {
       autoRollback: autoRollback ?? terms.autoRollback,
     };
     return { kind: 'start', ...sent, version, terms: asked, atMs };
+  }
+
+  #notReady(policy: CheckedPolicy): string | undefined {
+    const reasons = this.#deps.modelsNotReady?.(policy) ?? [];
+    if (reasons.length === 0) return undefined;
+    const more = reasons.length > REASONS_SHOWN_MAX ? ` and ${reasons.length - REASONS_SHOWN_MAX} more` : '';
+    const shown = reasons.slice(0, REASONS_SHOWN_MAX).join('; ');
+    return `${policy.name} ${policy.version} names model versions that are not ready: ${shown}${more}. See millrace model status`;
   }
 
   #tune(body: string, sent: Sent, state: ControllerState, atMs: number): ControllerCommand {

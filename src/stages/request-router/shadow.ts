@@ -143,7 +143,7 @@ export class Shadow {
         fleet,
         poolsOf,
         policy.targetAt(leaf.index),
-        modelWanted(request, leaf),
+        modelWanted(request, policy.document, leaf),
         predictedMsOf(request),
         nowMs,
       );

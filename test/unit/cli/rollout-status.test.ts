@@ -78,6 +78,7 @@ function look(minutes: number, fields: Partial<Observation>): ControllerInput {
     pools: {},
     fingerprint: 'f',
     refusals: [],
+    modelsNotReady: [],
     ...fields,
   };
   return { kind: 'look', scope, observation };

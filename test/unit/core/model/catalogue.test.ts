@@ -7,14 +7,15 @@ const models = ['1', '2', '3', '4', '5', '6', '7'].map((version, index) => ({
   model: publishedModel(version),
   publication: index + 1,
 }));
-const shown = (named: string[]): string[] =>
-  catalogueOf(models, new Set(named)).versions.map(
+const shown = (inUse: string[], ever = inUse): string[] =>
+  catalogueOf(models, { inUse: new Set(inUse), ever: new Set(ever) }).versions.map(
     ({ model, isNamed }) => `${model.version}${isNamed ? '!' : ''}`,
   );
 
 describe('the catalogue of published versions', () => {
-  it('has the latest of a family, and whatever a policy names', () => {
+  it('has the latest of a family, whatever a policy in use names, and nothing that served and is named no more', () => {
     expect(shown([])).toEqual(['4', '5', '6', '7']);
+    expect(shown(['ranker@7'], ['ranker@6', 'ranker@7'])).toEqual(['2', '3', '4', '5', '7!']);
     expect(shown(['ranker@1', 'ranker@6', 'other@2'])).toEqual(['1!', '3', '4', '5', '6!', '7']);
   });
 
@@ -23,7 +24,7 @@ describe('the catalogue of published versions', () => {
       fc.property(fc.array(anyModel), (any) => {
         const catalogue = catalogueOf(
           any.map((model, publication) => ({ model, publication })),
-          new Set(['ranker@1']),
+          { inUse: new Set(['ranker@1']), ever: new Set() },
         );
         expect(readCatalogue(writeCatalogue(catalogue))).toEqual(catalogue);
       }),

@@ -38,6 +38,7 @@ function look(stable: ArmObservation, canary: ArmObservation, windowMs = 10_000)
     pools: {},
     fingerprint: '',
     refusals: [],
+    modelsNotReady: [],
   };
 }
 

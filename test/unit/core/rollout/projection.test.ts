@@ -23,7 +23,7 @@ function worker(fields: Partial<WorkerStatus> = {}): WorkerStatus {
     slots: [0],
     kernels: ['dense'],
     memories: ['host'],
-    models: [{ family: 'ranker', version: '1', variant: 'baseline' }],
+    models: [{ family: 'ranker', version: '1', variant: 'baseline', isPublished: false }],
     speed: 1,
     batchRequests: 1,
     queuedPredictedMs: 0,
@@ -47,7 +47,7 @@ const target = (accelerator: string, ...fallback: string[]): TargetWanted => ({
 });
 
 describe('a predicted latency', () => {
-  const model = { family: 'ranker', version: undefined, variant: 'baseline' } as const;
+  const model = { family: 'ranker', version: undefined, variant: 'baseline', isPinned: false } as const;
   it.each([
     { what: 'service at the speed of the target', workers: [worker({ speed: 2 })], expected: 5 },
     {

@@ -46,6 +46,7 @@ export const anyObservation: fc.Arbitrary<Observation> = fc.record({
   pools: dictionary(fc.record({ utilisation: positive, queueMsP99: positive })),
   fingerprint: text,
   refusals: fc.array(text, { maxLength: 3 }),
+  modelsNotReady: fc.array(text, { maxLength: 2 }),
 });
 
 export const anyTerms: fc.Arbitrary<RolloutTerms> = fc.record({

@@ -3,7 +3,7 @@ import { type ControlCommand, makeControlCommand } from '../../../../src/contrac
 import { CATALOGUE_SCOPE, readCatalogue } from '../../../../src/core/model/catalogue.ts';
 import type { PublishedModel } from '../../../../src/core/model/published-model.ts';
 import { publishedModel, sha256 } from '../../core/model/model.fixture.ts';
-import { type ControlRoom, lead, openControlRoom, publish, told } from './controller.fixture.ts';
+import { type ControlRoom, lead, openControlRoom, publish, rollBack, told } from './controller.fixture.ts';
 
 const model = publishedModel;
 /** Of the whole text: catalogues begin alike. */
@@ -77,6 +77,64 @@ describe('model versions', () => {
     await room.send(publish(2, { body: Buffer.from('feed 2 ranker@3') }));
     await room.world.clock.advanceBy(100);
     expect(await catalogue(room)).toBe('epoch 6, term 1: ranker@3! ranker@4');
+  });
+
+  it('that served once and that nothing names any more are offered no more', async () => {
+    const room = await openControlRoom();
+    await lead(room, { deps });
+    for (const version of ['3', '4']) await room.send(publishModel(model(version)));
+    const bodies = ['feed 1 ranker@3', 'feed 2 ranker@4', 'feed 3 ranker@4', 'feed 4 ranker@4'];
+    for (const [place, body] of bodies.entries())
+      await room.send(publish(place + 1, { body: Buffer.from(body) }));
+    await room.world.clock.advanceBy(100);
+    expect(await catalogue(room)).toMatch(/: ranker@4!$/);
+    await room.send(rollBack({ body: Buffer.from('1') }));
+    await room.world.clock.advanceBy(100);
+    expect(await catalogue(room)).toMatch(/: ranker@3! ranker@4!$/);
+  });
+
+  it('that are not ready may not be named: the policy is refused, and it is said who cannot run what', async () => {
+    const room = await openControlRoom();
+    const reasons = ['w1 (pool cpu) refuses ranker@3: golden case 1 gives NaN'];
+    const asked: string[] = [];
+    const fleetVersions = {
+      hasHeard: () => true,
+      heard: async () => undefined,
+      notReady: (policy: { models: ReadonlyMap<string, unknown> }, how: string) => {
+        asked.push(how);
+        return policy.models.size === 0 ? [] : reasons;
+      },
+    };
+    await lead(room, { deps: { ...deps, fleetVersions } });
+    await room.send(publish(1));
+    await room.send(publish(2, { body: Buffer.from('feed 2 ranker@3') }));
+    await room.world.clock.advanceBy(100);
+    expect(room.events.at(-1)).toMatchObject({
+      accepted: false,
+      reason:
+        'feed 2 names model versions that are not ready: w1 (pool cpu) refuses ranker@3: golden case 1 gives NaN. See millrace model status',
+    });
+    reasons.length = 0;
+    await room.send(publish(2, { commandId: 'again', body: Buffer.from('feed 2 ranker@3') }));
+    await room.world.clock.advanceBy(100);
+    expect(room.events.at(-1)).toMatchObject({ accepted: true, type: 'policy-published' });
+    expect(new Set(asked)).toEqual(new Set(['all']));
+  });
+
+  it('of workers that were not heard of yet are waited for before a policy is refused', async () => {
+    const room = await openControlRoom();
+    let hasHeard = false;
+    const fleetVersions = {
+      hasHeard: () => hasHeard,
+      heard: async () => {
+        hasHeard = true;
+      },
+      notReady: () => (hasHeard ? [] : ['no live worker']),
+    };
+    await lead(room, { deps: { ...deps, fleetVersions } });
+    await room.send(publish(1, { body: Buffer.from('feed 1 ranker@3') }));
+    await room.world.clock.advanceBy(100);
+    expect(room.events.at(-1)).toMatchObject({ accepted: true, type: 'policy-published' });
   });
 
   it('are in the store again after it was emptied, and after another controller took over', async () => {

@@ -5,14 +5,20 @@ import {
   makeLeafDivergence,
   makeModelServed,
   makePoolStatus,
+  makePublishedVersion,
   makeRouterWindow,
   makeWorkerWindow,
+  type PoolStatus,
 } from '../../../../src/contracts/records.ts';
 import { LatencySketch } from '../../../../src/core/latency/sketch.ts';
 import type { Observation } from '../../../../src/core/rollout/observation.ts';
 import { RolloutWindows, type Watched } from '../../../../src/stages/policy-controller/rollout-windows.ts';
 
-const WATCHED: Watched = { policy: 'feed', epoch: 7, candidateDigest: 'sha256:c' };
+function published(version: string, state: 'READY' | 'LOADING'): PoolStatus {
+  return status('b', { published: [makePublishedVersion({ family: 'ranker', version, status: state })] });
+}
+
+const WATCHED: Watched = { policy: 'feed', epoch: 7, candidateDigest: 'sha256:c', models: ['ranker@3'] };
 
 type WorkerFields = Parameters<typeof makeWorkerWindow>[0];
 type RouterFields = Parameters<typeof makeRouterWindow>[0];
@@ -245,6 +251,9 @@ describe('the windows of a rollout', () => {
       true,
     ],
     ['another pool', status('b', { pool: 'gpu' }), true],
+    ['a version that the policies name, ready', published('3', 'READY'), true],
+    ['one that is still loading', published('3', 'LOADING'), false],
+    ['a version that they do not name', published('4', 'READY'), false],
   ])('have another fingerprint with %s: %s', (_, second, changes) => {
     const alone = look((windows) => windows.takeStatus(status('a'), 9_900)).fingerprint;
     const both = look((windows) => {
