@@ -91,7 +91,14 @@ function termsOf(stages: readonly { percent: number; dwellMs: number }[]): Rollo
     leaves: [],
     waivedLeaves: [],
     expect: undefined,
-    limits: { ...DEFAULT_LIMITS, shadowRequestsMin: 0 },
+    // Scores have a benchmark of their own: score-shift.
+    limits: {
+      ...DEFAULT_LIMITS,
+      shadowRequestsMin: 0,
+      scorePsiMax: undefined,
+      scoreMeanShiftMax: undefined,
+    },
+    queries: [],
     autoPromote: true,
     autoRollback: true,
   };

@@ -86,6 +86,8 @@ export class Traffic {
       stableLatencyMs: this.#limitsMs,
       shadow: undefined,
       pools: {},
+      scores: {},
+      metrics: {},
       fingerprint: '',
       refusals: [],
       modelsNotReady: [],

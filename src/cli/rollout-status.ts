@@ -23,7 +23,8 @@ export function rolloutStatusCommand(context: CliContext): Command {
       `
 Derived from the log of control events, as the controller derives it: no controller needs to be up. harm E is the evidence that the canary does
 worse than 1.1 times the control (a mean of 100 over the metrics rolls back); safe E that it does not do worse than 1.5 times (20 in every metric
-lets it go on). An E may be looked at whenever you like. A stage also needs its dwell time, which stands still on hold and without data.
+lets it go on). An E may be looked at whenever you like. Heads compare what the models said in both arms: PSI above 0.1 is shown as moved, and holds
+above the rollout's limit where its noise cannot be why. A stage also needs its dwell time, which stands still on hold and without data.
 
 Needs a running installation: MILLRACE_KAFKA_BROKERS and MILLRACE_REGISTRY_URL. Exit code: 0, also where no rollout runs.
 
@@ -82,6 +83,8 @@ function rolloutLines(view: RolloutView): string[] {
     `rollout    ${view.candidate}  ${view.stage} ${view.percent} %  (stage ${view.stageNumber} of ${view.stages}) since ${view.since}`,
     `observed   ${seconds(view.observedMs)} of ${seconds(view.dwellMs)}, last look ${view.lastLook ?? 'none yet'}`,
     ...armLines(view),
+    ...headLines(view),
+    ...view.guardrails.map(guardrailLine),
     ...(hold === null
       ? []
       : [`on hold    since ${hold.since}, rolled back at ${hold.rollsBackAt}: ${hold.reasons.join('; ')}`]),
@@ -111,6 +114,37 @@ function armLines({ stage, requests, exposure, evidence }: RolloutView): string[
     ),
     '',
   ];
+}
+
+function headLines({ scores }: RolloutView): string[] {
+  if (scores.length === 0) return [];
+  return [
+    ...tableLines(
+      ['head', 'canary', 'control', 'PSI', 'noise', 'mean', 'control mean', 'apart (sd)', ''],
+      scores.map((head) => [
+        head.head,
+        String(head.canary),
+        String(head.control),
+        shortNumber(head.psi),
+        shortNumber(head.psiNoise),
+        shortNumber(head.canaryMean),
+        shortNumber(head.controlMean),
+        `${shortNumber(head.meanShift)} ± ${shortNumber(head.meanShiftError)}`,
+        head.moved ? 'moved' : '',
+      ]),
+    ),
+    '',
+  ];
+}
+
+function guardrailLine({ name, min, max, reading, readAt }: RolloutView['guardrails'][number]): string {
+  const bounds = [min === undefined ? '' : `at least ${min}`, max === undefined ? '' : `at most ${max}`];
+  const wanted = bounds.filter((bound) => bound !== '').join(', ');
+  if (reading === null) return `guardrail  ${name}: not read yet; ${wanted}`;
+  if ('failed' in reading) return `guardrail  ${name}: ${reading.failed}; ${wanted}`;
+  const { series, lowest, highest } = reading;
+  const seen = lowest === highest ? String(highest) : `${lowest} to ${highest} in ${series} series`;
+  return `guardrail  ${name}: ${seen} at ${readAt}; ${wanted}`;
 }
 
 function shortNumber(value: number): string {

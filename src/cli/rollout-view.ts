@@ -1,7 +1,11 @@
+import { own } from '../core/own.ts';
+import type { MetricGuardrail } from '../core/policy/document.ts';
 import { nextStage } from '../core/rollout/conclude.ts';
 import { describeEvidence, type EvidenceLine } from '../core/rollout/evidence.ts';
+import type { MetricReading } from '../core/rollout/metric-reading.ts';
 import { holdReasons, missingOf, verdictOf } from '../core/rollout/readiness.ts';
 import { type RolloutState, type ScopeState, stageOf } from '../core/rollout/rollout-state.ts';
+import { judgeHeads } from '../core/rollout/score-rules.ts';
 import { HARM, SAFE } from '../core/rollout/sequential-test.ts';
 
 /** A rollout as `rollout status` shows it. Times are those of the log, so that a look from elsewhere tells the same. */
@@ -24,6 +28,10 @@ export interface RolloutView {
   requests: { stable: number; canary: number; shadow: number };
   evidence: readonly EvidenceLine[];
   thresholds: { rollBackMeanE: number; promoteE: number };
+  /** Of the heads that both arms have; PSI and the distance of the means in standard deviations, each with its noise. */
+  scores: readonly HeadView[];
+  /** The queries of the policy's guardrails, with what was read of them last; null before that. */
+  guardrails: readonly (MetricGuardrail & { reading: MetricReading | null; readAt: string | null })[];
   verdict: string | null;
   /** What the stage lacks to pass; empty where it passed. */
   missing: string[];
@@ -32,6 +40,26 @@ export interface RolloutView {
   next: { to: string; by: 'itself' | 'a person'; earliest: string | null };
   rollsBack: string;
 }
+
+export interface HeadView {
+  head: string;
+  canary: number;
+  control: number;
+  canaryMean: number;
+  controlMean: number;
+  psi: number;
+  psiNoise: number;
+  /** Above this, and beyond the noise, it is a hold; null where it is no guardrail. */
+  psiMax: number | null;
+  /** A tenth says that something moved, which is no reason to stop. */
+  moved: boolean;
+  meanShift: number;
+  meanShiftError: number;
+  meanShiftMax: number | null;
+}
+
+/** Siddiqi, Credit Risk Scorecards, 2006: from here on a population is worth a look. */
+const PSI_MOVED = 0.1;
 
 /** @returns undefined where nothing is on its way */
 export function rolloutView(scope: ScopeState): RolloutView | undefined {
@@ -60,6 +88,8 @@ export function rolloutView(scope: ScopeState): RolloutView | undefined {
     },
     evidence: evidence === undefined ? [] : describeEvidence(evidence),
     thresholds: { rollBackMeanE: HARM.threshold, promoteE: SAFE.threshold },
+    scores: headViews(rollout),
+    guardrails: terms.queries.map((query) => guardrailView(query, rollout)),
     verdict: verdict === undefined ? null : verdict.kind,
     missing: missingOf(rollout),
     against: holdReasons(rollout).map(({ text }) => text),
@@ -75,6 +105,33 @@ function holdView({ hold, terms }: RolloutState): RolloutView['hold'] {
     reasons: hold.reasons.map(({ text }) => text),
     rollsBackAt: isoTime(hold.sinceMs + terms.limits.holdMsMax),
   };
+}
+
+function guardrailView(query: MetricGuardrail, { metrics }: RolloutState): RolloutView['guardrails'][number] {
+  const state = own(metrics, query.name);
+  return {
+    ...query,
+    reading: state?.reading ?? null,
+    readAt: state === undefined ? null : isoTime(state.readAtMs),
+  };
+}
+
+function headViews(rollout: RolloutState): HeadView[] {
+  const { scorePsiMax, scoreMeanShiftMax } = rollout.terms.limits;
+  return judgeHeads(rollout).map((head) => ({
+    head: head.head,
+    canary: head.candidateCount,
+    control: head.stableCount,
+    canaryMean: head.candidateMean,
+    controlMean: head.stableMean,
+    psi: head.psi,
+    psiNoise: head.psiNoise,
+    psiMax: scorePsiMax ?? null,
+    moved: head.psi - head.psiNoise > PSI_MOVED,
+    meanShift: head.meanShift,
+    meanShiftError: head.meanShiftError,
+    meanShiftMax: scoreMeanShiftMax ?? null,
+  }));
 }
 
 function exposureOf({ lastLook }: RolloutState): number | null {

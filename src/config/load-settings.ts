@@ -68,11 +68,12 @@ function allowedBy(node: JsonSchemaNode): string {
   if (node.enum !== undefined) return node.enum.join(', ');
   if (node.type === 'boolean') return 'true, false';
   if (node.type === 'integer') return `whole numbers ${node.minimum} … ${node.maximum}`;
+  if (node.type === 'number') return `numbers ${node.minimum} … ${node.maximum}`;
   return node.title ?? (node.pattern === undefined ? 'any text' : `text that matches ${node.pattern}`);
 }
 
 function upperSnake(camel: string): string {
-  return camel.replace(/([a-z])([A-Z])/g, '$1_$2').toUpperCase();
+  return camel.replace(/([a-z0-9])([A-Z])/g, '$1_$2').toUpperCase();
 }
 
 export type SettingSource = 'default' | 'file' | 'environment' | 'override';

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { guardrailSettings } from './guardrail-settings.ts';
 
 /**
  * Every setting of every process, with its default and its bounds. The environment variable of each follows from its path:
@@ -202,6 +203,18 @@ const controller = z.strictObject({
   leaseMs: durationMs
     .default(60_000)
     .describe('Routers leave a canary when they heard nothing of its controller for so long.'),
+  prometheusUrl: z
+    .string()
+    .regex(/^(https?:\/\/[^\s@]+)?$/)
+    .meta({ title: 'an http(s) URL without credentials, or nothing' })
+    .default('')
+    .describe(
+      'Prometheus that the queries in guardrails of policies are asked of; where it is empty, a policy that has any is refused.',
+    ),
+  prometheusToken: z.string().default('').describe('Bearer token for it; none where empty.'),
+  prometheusTimeoutMs: durationMs
+    .default(2_000)
+    .describe('How long it may take to answer a query; a query without an answer is a hold.'),
   tuning: z
     .boolean()
     .default(false)
@@ -265,6 +278,7 @@ export const SettingsSchema = z.strictObject({
   router: router.prefault({}),
   worker: worker.prefault({}),
   controller: controller.prefault({}),
+  guardrails: guardrailSettings.prefault({}),
 });
 
 export type Settings = z.infer<typeof SettingsSchema>;

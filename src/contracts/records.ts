@@ -1191,6 +1191,31 @@ export function makeScoredResult(
   };
 }
 
+/** One score of each request, of a baseline candidate drawn at random, for the requests of one eighth of all keys. */
+export interface ScoreSample {
+  /** Which eighth: 0 … 7, by a hash of the key. */
+  group: number;
+  /** Requests. */
+  count: number;
+  /** Of their scores. */
+  sum: number;
+  /** Of their scores. */
+  sumOfSquares: number;
+  /** Of their scores in log-linear bins; docs/contracts.md has the form. */
+  histogram: Buffer;
+}
+
+/** Any ScoreSample, its fields in the schema's order; what has a default may be left out. */
+export function makeScoreSample(fields: ScoreSample): ScoreSample {
+  return {
+    group: fields.group,
+    count: fields.count,
+    sum: fields.sum,
+    sumOfSquares: fields.sumOfSquares,
+    histogram: fields.histogram,
+  };
+}
+
 /** Scores of one head. */
 export interface HeadWindow {
   /** Head. */
@@ -1201,15 +1226,18 @@ export interface HeadWindow {
   mean: number;
   /** Counts in 20 equal bins of [0, 1]. */
   histogram: number[];
+  /** The scores that rollouts are compared by. */
+  samples: ScoreSample[];
 }
 
 /** Any HeadWindow, its fields in the schema's order; what has a default may be left out. */
-export function makeHeadWindow(fields: HeadWindow): HeadWindow {
+export function makeHeadWindow(fields: WithDefaults<HeadWindow, 'samples'>): HeadWindow {
   return {
     name: fields.name,
     count: fields.count,
     mean: fields.mean,
     histogram: fields.histogram,
+    samples: fields.samples === undefined ? [] : fields.samples,
   };
 }
 

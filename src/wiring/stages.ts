@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { prometheusQuery } from '../adapters/prometheus/metrics-query.ts';
 import { packageVersion } from '../config/package-version.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Fleet } from '../core/policy/fleet.ts';
 import { DEFAULT_REQUEST_LIMITS } from '../core/request/limits.ts';
-import { DEFAULT_LIMITS } from '../core/rollout/rollout-terms.ts';
 import { type CostModel, predictCostMs } from '../core/signals/cost-model.ts';
 import { createSignalExtractor } from '../core/signals/extract.ts';
 import { DEFAULT_TUNING } from '../core/tuning/tuning-terms.ts';
@@ -16,8 +16,8 @@ import {
   createFeatureExtractorStage,
   type FeatureExtractorConfig,
 } from '../stages/feature-extractor/stage.ts';
-import type { RolloutConfig } from '../stages/policy-controller/controller-config.ts';
 import { openFleetVersions } from '../stages/policy-controller/fleet-versions.ts';
+import { MetricPoller } from '../stages/policy-controller/metric-poller.ts';
 import { openRolloutObserver } from '../stages/policy-controller/rollout-observer.ts';
 import { createPolicyControllerStage } from '../stages/policy-controller/stage.ts';
 import { openTuner } from '../stages/policy-controller/tuner.ts';
@@ -27,6 +27,7 @@ import type { Stage, StageDeps } from '../stages/stage.ts';
 import { claimAckPartition } from './ack-partition.ts';
 import { followPolicy, type Policies } from './follow-policy.ts';
 import { compileChecked, digestOf, poolOf, poolsOf, readBuiltInPolicy } from './policy-files.ts';
+import { rolloutConfig } from './rollout-config.ts';
 import { trustedKeys } from './trusted-keys.ts';
 
 /** Settings → a running stage; the same for a process of its own and for the embedded run. */
@@ -214,13 +215,14 @@ export async function startPolicyController(
   const { store } = surroundings;
   const observer = await openRolloutObserver({ ...deps, store, digest: digestOf });
   const fleetVersions = await openFleetVersions(deps, poolsOf(surroundings.fleet));
+  const metrics = metricsOf(settings.controller);
   const tuner = settings.controller.tuning ? await openTuner(deps, surroundings.fleet) : undefined;
   const stage = await createPolicyControllerStage(
     {
       controller: `controller-${randomUUID().slice(0, 8)}`,
       acceptUnsigned: settings.controller.acceptUnsigned,
       reconcileMs: settings.controller.reconcileMs,
-      rollout: rolloutConfig(settings.controller),
+      rollout: rolloutConfig(settings),
       tuning: settings.controller.tuning
         ? { ...DEFAULT_TUNING, periodMs: settings.controller.tuningPeriodMs }
         : undefined,
@@ -230,6 +232,7 @@ export async function startPolicyController(
       store,
       observer,
       fleetVersions,
+      ...(metrics === undefined ? {} : { metrics }),
       ...(tuner === undefined ? {} : { tuner }),
       digest: digestOf,
       checkPolicy: (bytes) => compileChecked(bytes, surroundings.fleet).document,
@@ -247,11 +250,10 @@ export async function startPolicyController(
   };
 }
 
-function rolloutConfig(controller: Settings['controller']): RolloutConfig {
-  const { rollout, autoStart, autoPromote, autoRollback, lookMs, leaseMs, shadowRequestsMin } = controller;
-  const mode = rollout === 'auto' ? 'staged' : rollout;
-  // whoever lets a shadow end on fewer requests wants it judged on them
-  const shareRequestsMin = Math.min(DEFAULT_LIMITS.shareRequestsMin, shadowRequestsMin);
-  const limits = { ...DEFAULT_LIMITS, shadowRequestsMin, shareRequestsMin };
-  return { mode, autoStart, autoPromote, autoRollback, lookMs, leaseMs, limits };
+function metricsOf({
+  prometheusUrl: url,
+  prometheusToken: token,
+  prometheusTimeoutMs: timeoutMs,
+}: Settings['controller']): MetricPoller | undefined {
+  return url === '' ? undefined : new MetricPoller(prometheusQuery({ url, token, timeoutMs }));
 }

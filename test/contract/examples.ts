@@ -19,6 +19,7 @@ import {
   makeRouterWindow,
   makeScoredResult,
   makeScoreRequest,
+  makeScoreSample,
   makeSignature,
   makeTargetTaken,
   makeTensor,
@@ -212,7 +213,23 @@ export const EXAMPLES: Records = {
     outcomes: { SCORED: 900 },
     late: 4,
     shedByValue: { '0.25': 3 },
-    heads: [makeHeadWindow({ name: 'click', count: 900, mean: 0.125, histogram: [800, 100] })],
+    heads: [
+      makeHeadWindow({
+        name: 'click',
+        count: 900,
+        mean: 0.125,
+        histogram: [800, 100],
+        samples: [
+          makeScoreSample({
+            group: 5,
+            count: 3,
+            sum: 0.375,
+            sumOfSquares: 0.05,
+            histogram: Buffer.from('920703', 'hex'),
+          }),
+        ],
+      }),
+    ],
     bytesMoved: 5_000_000_000,
   }),
   RouterWindow: makeRouterWindow({

@@ -84,6 +84,33 @@ export interface Expectation {
   readonly leaves: readonly string[] | undefined;
 }
 
+export const BREACH_ACTIONS = ['hold', 'roll-back'] as const;
+
+/** A query of a store of metrics whose value must stay within bounds, inclusive, while the policy is on its way to live. At least one bound is there. */
+export interface MetricGuardrail {
+  readonly name: string;
+  /** PromQL of an instant vector or a scalar; of several series the worst counts. */
+  readonly query: string;
+  readonly min: number | undefined;
+  readonly max: number | undefined;
+  /** It must have been out of bounds for so long. */
+  readonly forMs: number;
+  readonly breach: (typeof BREACH_ACTIONS)[number];
+}
+
+/** What the author adds to the guardrails of the rollout, or changes of them; undefined leaves a limit at the controller's. */
+export interface PolicyGuardrails {
+  readonly scorePsiMax: number | undefined;
+  readonly scoreMeanShiftMax: number | undefined;
+  readonly queries: readonly MetricGuardrail[];
+}
+
+export const NO_GUARDRAILS: PolicyGuardrails = {
+  scorePsiMax: undefined,
+  scoreMeanShiftMax: undefined,
+  queries: [],
+};
+
 export const ROLLOUT_UNITS = ['bucketKey', 'requestId'] as const;
 
 export interface RolloutPlan {
@@ -94,6 +121,7 @@ export interface RolloutPlan {
   readonly rampDwellMs: number;
   /** What is held together in one arm. */
   readonly unit: (typeof ROLLOUT_UNITS)[number];
+  readonly guardrails: PolicyGuardrails;
 }
 
 export const DEFAULT_ROLLOUT: RolloutPlan = {
@@ -102,6 +130,7 @@ export const DEFAULT_ROLLOUT: RolloutPlan = {
   rampPercents: [10, 25, 50],
   rampDwellMs: 10 * 60_000,
   unit: 'bucketKey',
+  guardrails: NO_GUARDRAILS,
 };
 
 export const API_VERSION = 'millrace/v1';

@@ -13,6 +13,7 @@ import {
   type Tunable,
 } from './document.ts';
 import { didYouMean } from './nearest.ts';
+import { readGuardrails } from './parse-guardrails.ts';
 import { readModels } from './parse-models.ts';
 import { NAME, NAME_ALLOWED, TreeReader } from './parse-tree.ts';
 import { DocumentError, type PolicyProblem, type Position } from './problem.ts';
@@ -221,6 +222,7 @@ function readRollout(reader: DocumentReader, node: SourceNode): RolloutPlan {
     ramp: 'optional',
     rampDwell: 'optional',
     unit: 'optional',
+    guardrails: 'optional',
   });
   const canary =
     fields?.canary === undefined
@@ -236,6 +238,7 @@ function readRollout(reader: DocumentReader, node: SourceNode): RolloutPlan {
       : DEFAULT_ROLLOUT.rampPercents.filter((step) => step > percent),
     rampDwellMs: (fields?.rampDwell && reader.durationMs(fields.rampDwell)) ?? DEFAULT_ROLLOUT.rampDwellMs,
     unit: (fields?.unit && reader.oneOf(fields.unit, ROLLOUT_UNITS)) ?? DEFAULT_ROLLOUT.unit,
+    guardrails: fields?.guardrails ? readGuardrails(reader, fields.guardrails) : DEFAULT_ROLLOUT.guardrails,
   };
 }
 

@@ -1,5 +1,6 @@
 import type { PublishedPolicy } from '../control/published-policy.ts';
 import { changesFingerprint } from './evolve-rollout.ts';
+import { metricRollback } from './metric-rules.ts';
 import { holdReasons, missingOf, verdictOf } from './readiness.ts';
 import { AUTOMATIC, type HoldReason, type RolloutEvent, type RolloutHappening } from './rollout-event.ts';
 import type { RolloutState, ScopeState } from './rollout-state.ts';
@@ -34,6 +35,8 @@ function happeningOf(scope: ScopeState): RolloutHappening | undefined {
   });
   const verdict = verdictOf(rollout);
   if (verdict?.kind === 'roll-back' && terms.autoRollback) return rolledBack(verdict.reason);
+  const broken = metricRollback(rollout);
+  if (broken !== undefined && terms.autoRollback) return rolledBack(broken);
   if (hold !== undefined && atMs - hold.sinceMs >= terms.limits.holdMsMax) {
     return rolledBack(`on hold for too long: ${hold.reasons.map(({ text }) => text).join('; ')}`);
   }

@@ -12,10 +12,10 @@ import {
   text,
 } from '../control/json-shape.ts';
 import { policyShape } from '../control/policy-shape.ts';
-import { ROLLOUT_UNITS } from '../policy/document.ts';
+import { BREACH_ACTIONS, type MetricGuardrail, ROLLOUT_UNITS } from '../policy/document.ts';
 import { observationShape } from './observation-shape.ts';
 import { HOLD_CODES, type RolloutCause, type RolloutEvent } from './rollout-event.ts';
-import type { RolloutLimits, RolloutStage, RolloutTerms } from './rollout-terms.ts';
+import { DEFAULT_LIMITS, type RolloutLimits, type RolloutStage, type RolloutTerms } from './rollout-terms.ts';
 
 const share: Shape<readonly [number, number]> = (value) => {
   const bounds = list(number(0, 1))(value);
@@ -26,6 +26,8 @@ const share: Shape<readonly [number, number]> = (value) => {
 
 const limits: Shape<RolloutLimits> = fields({
   shadowRequestsMin: count,
+  // Rollouts of before had it fixed.
+  toleratedRate: optional(number(Number.MIN_VALUE, 1 - Number.EPSILON), DEFAULT_LIMITS.toleratedRate),
   shareRequestsMin: count,
   latencyApartShareMax: number(0),
   costUsP99Max: number(0),
@@ -39,6 +41,9 @@ const limits: Shape<RolloutLimits> = fields({
   successObjective: number(0, 1),
   burnRateMax: number(0),
   burnRequestsMin: count,
+  // Rollouts of before had no such guardrail.
+  scorePsiMax: optional(number(0), undefined),
+  scoreMeanShiftMax: optional(number(0), undefined),
   silenceMsMax: number(0),
   holdMsMax: number(0),
 });
@@ -49,6 +54,16 @@ const stages: Shape<readonly RolloutStage[]> = (value) => {
   )(value);
   return read !== MISFIT && read[0]?.name === 'shadow' ? read : MISFIT;
 };
+
+const bound = optional(number(-Number.MAX_VALUE), undefined);
+const query: Shape<MetricGuardrail> = fields({
+  name: text,
+  query: text,
+  min: bound,
+  max: bound,
+  forMs: number(0),
+  breach: oneOf(BREACH_ACTIONS),
+});
 
 export const termsShape: Shape<RolloutTerms> = fields({
   stages,
@@ -61,6 +76,7 @@ export const termsShape: Shape<RolloutTerms> = fields({
     undefined,
   ),
   limits,
+  queries: optional(list(query), []),
   autoPromote: flag,
   autoRollback: flag,
 });

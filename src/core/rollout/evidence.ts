@@ -10,6 +10,7 @@ import {
   startMetric,
 } from './metric-evidence.ts';
 import type { ArmObservation, Observation } from './observation.ts';
+import { DEFAULT_LIMITS } from './rollout-terms.ts';
 import {
   addAssignments,
   isSampleRatioOff,
@@ -19,26 +20,21 @@ import {
 } from './sample-ratio.ts';
 import { checkCount, HARM, logMeanExp, SAFE } from './sequential-test.ts';
 
-/** An arm without a request for so long holds the rollout. */
-export const SILENT_MS_MAX = 60_000;
-
-/**
- * Events of fewer requests than this need no comparison with the control, as long as they do not speak for harm: half of the error budget of
- * a 99.9 % objective. Without it, a metric on which nothing ever happens would never pass.
- */
-export const TOLERATED_RATE = 0.0005;
-
 const LOG_MAX = 700;
 
 export interface EvidenceStage {
   readonly percent: number;
   readonly unit?: 'bucketKey' | 'requestId';
+  /** See `RolloutLimits`. */
   readonly toleratedRate?: number;
+  /** An arm without a request for so long holds the rollout. */
+  readonly silenceMsMax?: number;
 }
 
 /** All tests of one stage, on this stage's data alone. Immutable and JSON-able. */
 export interface StageEvidence {
   readonly percent: number;
+  readonly silenceMsMax: number;
   readonly windows: number;
   /** How long each arm has been without a request. */
   readonly canarySilentMs: number;
@@ -55,7 +51,8 @@ export type Verdict =
 
 /** @throws MillraceError INVALID_POLICY for a percentage outside 0 … 100, or a tolerated rate outside (0, 1). */
 export function startEvidence(stage: EvidenceStage): StageEvidence {
-  const { percent, unit = 'bucketKey', toleratedRate = TOLERATED_RATE } = stage;
+  const { percent, unit = 'bucketKey' } = stage;
+  const { toleratedRate, silenceMsMax } = { ...DEFAULT_LIMITS, ...stage };
   if (!(percent >= 0 && percent <= 100))
     throw new MillraceError('INVALID_POLICY', 'A stage has no such percentage', {
       value: percent,
@@ -68,6 +65,7 @@ export function startEvidence(stage: EvidenceStage): StageEvidence {
     });
   return {
     percent,
+    silenceMsMax,
     windows: 0,
     canarySilentMs: 0,
     stableSilentMs: 0,
@@ -82,6 +80,7 @@ export function addObservation(evidence: StageEvidence, observation: Observation
   const { stable, canary, windowMs } = observation;
   return {
     percent: evidence.percent,
+    silenceMsMax: evidence.silenceMsMax,
     windows: evidence.windows + 1,
     canarySilentMs: canary.requests > 0 ? 0 : evidence.canarySilentMs + windowMs,
     stableSilentMs: stable.requests > 0 ? 0 : evidence.stableSilentMs + windowMs,
@@ -161,7 +160,8 @@ function checkArm(name: string, arm: ArmObservation): void {
 }
 
 /** No data is a hold, never a pass. A single empty window may be chance where there is little traffic: nothing is promoted on it. */
-function silence({ percent, windows, canarySilentMs, stableSilentMs }: StageEvidence): Verdict | undefined {
+function silence(evidence: StageEvidence): Verdict | undefined {
+  const { percent, windows, canarySilentMs, stableSilentMs, silenceMsMax } = evidence;
   const canaryMs = percent > 0 ? canarySilentMs : 0;
   const stableMs = percent < 100 ? stableSilentMs : 0;
   const silentMs = Math.max(canaryMs, stableMs);
@@ -169,7 +169,7 @@ function silence({ percent, windows, canarySilentMs, stableSilentMs }: StageEvid
   if (silentMs === 0) return undefined;
   const who = canaryMs > 0 && stableMs > 0 ? 'neither arm' : canaryMs > 0 ? 'no canary' : 'no control';
   const reason = `${who} request for ${Math.round(silentMs / 1_000)} s`;
-  return { kind: silentMs >= SILENT_MS_MAX ? 'hold' : 'inconclusive', reason };
+  return { kind: silentMs >= silenceMsMax ? 'hold' : 'inconclusive', reason };
 }
 
 function describeHarm({ metrics, sampleRatio }: StageEvidence): string {

@@ -1,6 +1,7 @@
 import { own } from '../own.ts';
 import { addObservation, startEvidence } from './evidence.ts';
 import { countBreaches } from './guardrails.ts';
+import { addReadings } from './metric-rules.ts';
 import type { Observation, ShadowObservation } from './observation.ts';
 import type { HoldReason, RolloutEvent } from './rollout-event.ts';
 import {
@@ -15,6 +16,7 @@ import {
   stageOf,
 } from './rollout-state.ts';
 import type { RolloutTerms } from './rollout-terms.ts';
+import { addScores } from './score-observation.ts';
 
 /** What the event makes of the scope. Total: an event of a rollout that does not run changes nothing. */
 export function evolveRollout(scope: ScopeState, event: RolloutEvent): ScopeState {
@@ -62,6 +64,7 @@ function started(scope: ScopeState, event: Extract<RolloutEvent, { type: 'rollou
     lastLookMs: atMs,
     ...freshStage(terms, 0, atMs),
     baseline: {},
+    metrics: {},
   };
   return { ...scope, epoch, rollout, toStart: undefined };
 }
@@ -92,7 +95,7 @@ function advanced(
 }
 
 /** Everything that is observed of one stage, at its start. */
-function freshStage({ stages, unit }: RolloutTerms, stage: number, atMs: number) {
+function freshStage({ stages, unit, limits }: RolloutTerms, stage: number, atMs: number) {
   const percent = stages[stage]?.percent ?? 0;
   return {
     stage,
@@ -101,7 +104,8 @@ function freshStage({ stages, unit }: RolloutTerms, stage: number, atMs: number)
     silentMs: 0,
     lastLook: undefined,
     shadow: NO_SHADOW,
-    evidence: percent > 0 ? startEvidence({ percent, unit }) : undefined,
+    evidence: percent > 0 ? startEvidence({ percent, unit, ...limits }) : undefined,
+    scores: {},
     breaches: {},
     burn: NO_BURN,
   };
@@ -115,7 +119,11 @@ function looked(rollout: RolloutState, observation: Observation): RolloutState {
   const fingerprint = rollout.fingerprint ?? (observation.fingerprint || undefined);
   const baseline = { ...pools, ...rollout.baseline };
   const guarded = { ...seen, fingerprint, baseline };
-  const watched = { ...guarded, breaches: countBreaches(guarded, pools) };
+  const watched = {
+    ...guarded,
+    breaches: countBreaches(guarded, pools),
+    metrics: addReadings(guarded, observation.metrics, atMs),
+  };
   return isOfStage(rollout, observation) ? counted(watched, rollout, observation) : watched;
 }
 
@@ -139,6 +147,7 @@ function counted(watched: RolloutState, before: RolloutState, observation: Obser
     silentMs: hasData ? 0 : watched.silentMs + elapsedMs,
     shadow: addShadow(watched.shadow, observation.shadow),
     evidence: watched.evidence === undefined ? undefined : addObservation(watched.evidence, observation),
+    scores: addScores(watched.scores, observation.scores),
     burn: addBurn(watched.burn, watched.terms.limits.burnRequestsMin, observation),
   };
 }

@@ -1,6 +1,7 @@
 import {
   count,
   dictionary,
+  either,
   fields,
   list,
   MISFIT,
@@ -9,7 +10,9 @@ import {
   type Shape,
   text,
 } from '../control/json-shape.ts';
+import type { MetricReading } from './metric-reading.ts';
 import type { ArmObservation, Observation } from './observation.ts';
+import type { HeadScores } from './score-observation.ts';
 
 const triple =
   <T>(shape: Shape<T>): Shape<readonly [T, T, T]> =>
@@ -40,6 +43,24 @@ const arm: Shape<ArmObservation> = (value) => {
     : MISFIT;
 };
 
+const groups = list(fields({ sum: number(-Number.MAX_VALUE), sumOfSquares: number(0), bins: list(count) }));
+const headFields = fields({ edges: list(count), stable: groups, candidate: groups });
+
+/** As many bins in each group as lie between the edges, and as many groups in one arm as in the other. */
+const headScores: Shape<HeadScores> = (value) => {
+  const read = headFields(value);
+  if (read === MISFIT) return MISFIT;
+  const { edges, stable, candidate } = read;
+  const areBinned = [...stable, ...candidate].every(({ bins }) => bins.length === edges.length + 1);
+  return areBinned && stable.length === candidate.length ? read : MISFIT;
+};
+
+const anyNumber = number(-Number.MAX_VALUE);
+const reading: Shape<MetricReading> = either(
+  fields({ series: count, lowest: anyNumber, highest: anyNumber }),
+  fields({ failed: text }),
+);
+
 const triplet: Shape<readonly [number, number, number]> = triple(number(0));
 
 /** An observation as it may count: whoever makes one, or reads one from the log, has it pass through here. */
@@ -63,6 +84,9 @@ export const observationShape: Shape<Observation> = fields({
     undefined,
   ),
   pools: dictionary(fields({ utilisation: number(0), queueMsP99: number(0) })),
+  // Logs of before have none.
+  scores: optional(dictionary(headScores), {}),
+  metrics: optional(dictionary(reading), {}),
   fingerprint: text,
   refusals: list(text),
   modelsNotReady: optional(list(text), []),
@@ -86,6 +110,8 @@ export function silentWindow(atMs: number, windowMs: number): Observation {
     stableLatencyMs: undefined,
     shadow: undefined,
     pools: {},
+    scores: {},
+    metrics: {},
     fingerprint: '',
     refusals: [],
     modelsNotReady: [],

@@ -1,3 +1,6 @@
+import type { MetricReading } from './metric-reading.ts';
+import type { ScoresByHead } from './score-observation.ts';
+
 /** One arm in one window: terminal outcomes of the requests that are analysed (the 50 heaviest keys are left out). */
 export interface ArmObservation {
   readonly requests: number;
@@ -38,6 +41,10 @@ export interface Observation {
   /** Undefined where no router reported a shadow decision. */
   readonly shadow: ShadowObservation | undefined;
   readonly pools: Readonly<Record<string, { readonly utilisation: number; readonly queueMsP99: number }>>;
+  /** What the heads of the models gave in both arms, of the requests that are analysed; a head that is not known well enough yet is missing. */
+  readonly scores: ScoresByHead;
+  /** The queries of the policy's guardrails, by name; one that was not read in the window is missing. */
+  readonly metrics: Readonly<Record<string, MetricReading>>;
   /** Worker builds, model versions, and the set of pools that the policy names: any change restarts the stage. */
   readonly fingerprint: string;
   /** NACKs of routers. */

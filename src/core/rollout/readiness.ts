@@ -1,7 +1,9 @@
 import { judge, type Verdict } from './evidence.ts';
 import { guardrailReasons } from './guardrails.ts';
+import { metricReasons, missingMetrics } from './metric-rules.ts';
 import type { HoldReason } from './rollout-event.ts';
 import { type RolloutState, stageOf } from './rollout-state.ts';
+import { missingScores, scoreReasons } from './score-rules.ts';
 import { shadowReasons } from './shadow-rules.ts';
 
 /** What the comparison of the arms says; undefined in shadow, where there is nothing to compare. */
@@ -18,13 +20,15 @@ export function holdReasons(rollout: RolloutState): HoldReason[] {
     ...(verdict?.kind === 'hold' ? [{ code: 'statistics', text: verdict.reason } as const] : []),
     ...(verdict?.kind === 'roll-back' ? [{ code: 'harm', text: verdict.reason } as const] : []),
     ...guardrailReasons(rollout),
+    ...scoreReasons(rollout),
+    ...metricReasons(rollout),
   ];
 }
 
 /** What the stage still lacks; empty where it passed. Nothing passes for being inconclusive. */
 export function missingOf(rollout: RolloutState): string[] {
   const { name, dwellMs } = stageOf(rollout);
-  const missing: string[] = [];
+  const missing = missingMetrics(rollout);
   if (rollout.observedMs < dwellMs)
     missing.push(
       `${seconds(dwellMs - rollout.observedMs)} s of the stage's ${seconds(dwellMs)} s are still to be observed`,
@@ -38,7 +42,7 @@ export function missingOf(rollout: RolloutState): string[] {
   const verdict = verdictOf(rollout);
   if (verdict === undefined) missing.push('there is no evidence');
   else if (verdict.kind !== 'promotable') missing.push(verdict.reason);
-  return missing;
+  return [...missing, ...missingScores(rollout)];
 }
 
 function seconds(ms: number): number {

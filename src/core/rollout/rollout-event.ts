@@ -18,6 +18,11 @@ export const HOLD_CODES = [
   'slo-burn',
   'router-refusal',
   'model-not-ready',
+  'score-histogram',
+  'score-mean',
+  'score-heads',
+  'external-guardrail',
+  'external-no-data',
 ] as const;
 export type HoldCode = (typeof HOLD_CODES)[number];
 

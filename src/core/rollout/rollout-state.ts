@@ -1,9 +1,11 @@
 import type { PublishedPolicy } from '../control/published-policy.ts';
 import { INITIAL_TUNING, type TuningState } from '../tuning/tuning-state.ts';
 import type { StageEvidence } from './evidence.ts';
+import type { MetricState } from './metric-rules.ts';
 import type { Observation } from './observation.ts';
 import type { HoldReason } from './rollout-event.ts';
 import type { RolloutStage, RolloutTerms } from './rollout-terms.ts';
+import type { ScoresByHead } from './score-observation.ts';
 
 export interface Hold {
   readonly sinceMs: number;
@@ -49,6 +51,10 @@ export interface RolloutState {
   readonly shadow: ShadowTotals;
   /** Undefined in shadow, where the candidate does not act. */
   readonly evidence: StageEvidence | undefined;
+  /** What the heads of the models gave in the stage so far. */
+  readonly scores: ScoresByHead;
+  /** The queries of the policy's guardrails that were read, by name. */
+  readonly metrics: Readonly<Record<string, MetricState>>;
   /** Pools as they were when the stage began. */
   readonly baseline: Observation['pools'];
   /** In how many looks one after another a pool was over its limit, by `<code>:<pool>`. */

@@ -1,4 +1,4 @@
-import type { Expectation, RolloutPlan } from '../policy/document.ts';
+import type { Expectation, MetricGuardrail, RolloutPlan } from '../policy/document.ts';
 
 /** One stretch of the way to live. `percent` is the candidate's share of the units while it acts: 0 in shadow. */
 export interface RolloutStage {
@@ -12,6 +12,11 @@ export interface RolloutStage {
 export interface RolloutLimits {
   /** Fewest requests that both policies decided before the shadow ends. */
   readonly shadowRequestsMin: number;
+  /**
+   * Events of fewer requests than this need no comparison with the control, as long as they do not speak for harm. Without it, a metric on which
+   * nothing ever happens would never pass.
+   */
+  readonly toleratedRate: number;
   /** Shares are not judged on fewer requests than this. */
   readonly shareRequestsMin: number;
   /** Most of the shadow's requests whose predicted latency may be apart, outside the declared diff. */
@@ -35,7 +40,10 @@ export interface RolloutLimits {
   readonly burnRateMax: number;
   /** The burn rate is taken over blocks of whole windows with at least so many requests. */
   readonly burnRequestsMin: number;
-  /** So long may no request be decided in shadow. */
+  /** How far a head's scores may move between the arms: population stability index, and the mean in standard deviations. Undefined: however far. */
+  readonly scorePsiMax: number | undefined;
+  readonly scoreMeanShiftMax: number | undefined;
+  /** So long may an arm have no request, a shadow no decision, a query of the guardrails no answer. */
   readonly silenceMsMax: number;
   /** A hold that lasts longer ends in a rollback. */
   readonly holdMsMax: number;
@@ -54,6 +62,8 @@ export interface RolloutTerms {
   readonly waivedLeaves: readonly string[];
   readonly expect: Expectation | undefined;
   readonly limits: RolloutLimits;
+  /** The policy's own guardrails in a store of metrics. */
+  readonly queries: readonly MetricGuardrail[];
   /** Otherwise a stage that passed waits for a person's PROMOTE. */
   readonly autoPromote: boolean;
   /** Otherwise a proven harm is a hold, and ends in a rollback only when that has lasted too long. */
@@ -62,6 +72,8 @@ export interface RolloutTerms {
 
 export const DEFAULT_LIMITS: RolloutLimits = {
   shadowRequestsMin: 10_000,
+  // Half of the error budget of a 99.9 % objective.
+  toleratedRate: 0.0005,
   shareRequestsMin: 1_000,
   latencyApartShareMax: 0.01,
   costUsP99Max: 100,
@@ -76,6 +88,9 @@ export const DEFAULT_LIMITS: RolloutLimits = {
   successObjective: 0.999,
   burnRateMax: 14.4,
   burnRequestsMin: 1_000,
+  // Siddiqi, Credit Risk Scorecards, 2006: above 0.25 a population has moved for good.
+  scorePsiMax: 0.25,
+  scoreMeanShiftMax: 0.25,
   silenceMsMax: 60_000,
   holdMsMax: 2 * 60 * 60_000,
 };

@@ -51,7 +51,7 @@ export async function createAcceleratorWorkerStage(
 ): Promise<Stage & { worker: Worker }> {
   const results = await openResults(deps);
   const loaded = new LoadedVersions(deps.models);
-  const windows = new WorkerWindows(config, deps.clock);
+  const windows = new WorkerWindows(config, deps.clock, deps.random.stream(`${config.worker}.scores`));
   const acks: AckSender = new AckSender({
     worker: config.worker,
     incarnation: config.incarnation,

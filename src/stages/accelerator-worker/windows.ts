@@ -1,23 +1,17 @@
 import {
   type Dispatch,
-  makeHeadWindow,
   makeWorkerWindow,
   type OutcomeKind,
   type WorkerWindow,
 } from '../../contracts/records.ts';
 import { LatencySketch } from '../../core/latency/sketch.ts';
+import { keyGroupOf } from '../../core/scores/key-group.ts';
 import type { ItemScores } from '../../ports/accelerator.ts';
 import type { Clock } from '../../ports/clock.ts';
+import type { RandomStream } from '../../ports/random.ts';
+import { HeadScores } from './head-scores.ts';
 import type { Computed } from './results.ts';
 import type { WorkerJob } from './worker.ts';
-
-const HEAD_BINS = 20;
-
-interface HeadCounts {
-  count: number;
-  sum: number;
-  histogram: number[];
-}
 
 /** What was decided alike in the window that is open: kernel, memory, model version, variant, policy, epoch, arm, analysed or not. */
 interface OpenWindow {
@@ -36,7 +30,7 @@ interface OpenWindow {
   endToEnd: LatencySketch;
   outcomes: Map<string, number>;
   late: number;
-  heads: Map<string, HeadCounts>;
+  heads: Map<string, HeadScores>;
   bytesMoved: number;
 }
 
@@ -44,15 +38,22 @@ interface OpenWindow {
 export class WorkerWindows {
   readonly #identity: { worker: string; incarnation: string; pool: string };
   readonly #clock: Clock;
+  readonly #random: RandomStream;
   #open = new Map<string, OpenWindow>();
   /** The one that was asked for last: most requests are of one kind. */
   #latest: OpenWindow | undefined;
   #startedMs: number;
   #sequence = 0;
 
-  constructor(identity: { worker: string; incarnation: string; pool: string }, clock: Clock) {
+  /** @param random draws the candidate of each request whose scores are sampled */
+  constructor(
+    identity: { worker: string; incarnation: string; pool: string },
+    clock: Clock,
+    random: RandomStream,
+  ) {
     this.#identity = identity;
     this.#clock = clock;
+    this.#random = random;
     this.#startedMs = clock.monotonicMs();
   }
 
@@ -67,7 +68,20 @@ export class WorkerWindows {
       inTopicMs + dispatch.extractMs + dispatch.routeMs + (computed.nowMs - job.delivery.receivedAtMs),
     );
     window.bytesMoved += bytesMoved;
-    for (const head of scores.heads) countHead(window, head.name, head.values);
+    for (const { name, values } of scores.heads) headOf(window, name).addAll(values);
+    if (window.analysed) this.#sample(window, job, scores);
+  }
+
+  /**
+   * One candidate of each request: scores of one request are alike, and all of them would count as more evidence than they are. Candidates that a
+   * budget granted are left out, for arms may differ in how many they get.
+   */
+  #sample(window: OpenWindow, { delivery, request }: WorkerJob, { heads, scores }: ItemScores): void {
+    const candidates = Math.min(delivery.value.baselineCandidates, scores.length);
+    if (candidates === 0) return;
+    const drawn = Math.floor(this.#random.next() * candidates);
+    const group = keyGroupOf(request.bucketKey ?? request.requestId);
+    for (const { name, values } of heads) headOf(window, name).sample(group, values[drawn] ?? 0);
   }
 
   ended(dispatch: Dispatch, outcome: OutcomeKind, late = false): void {
@@ -109,14 +123,7 @@ export class WorkerWindows {
       endToEndSketch: window.endToEnd.toBytes(),
       outcomes: Object.fromEntries(window.outcomes),
       late: window.late,
-      heads: [...window.heads].map(([name, head]) =>
-        makeHeadWindow({
-          name,
-          count: head.count,
-          mean: head.count === 0 ? 0 : head.sum / head.count,
-          histogram: head.histogram,
-        }),
-      ),
+      heads: [...window.heads].map(([name, head]) => head.toWindow(name)),
       bytesMoved: Math.round(window.bytesMoved),
     });
   }
@@ -172,16 +179,11 @@ function isOf(window: OpenWindow, dispatch: Dispatch): boolean {
   );
 }
 
-function countHead(window: OpenWindow, name: string, values: Float32Array): void {
-  let head = window.heads.get(name);
+function headOf({ heads }: OpenWindow, name: string): HeadScores {
+  let head = heads.get(name);
   if (head === undefined) {
-    head = { count: 0, sum: 0, histogram: new Array<number>(HEAD_BINS).fill(0) };
-    window.heads.set(name, head);
+    head = new HeadScores();
+    heads.set(name, head);
   }
-  for (const value of values) {
-    head.count += 1;
-    head.sum += value;
-    const bin = Math.min(HEAD_BINS - 1, Math.max(0, Math.floor(value * HEAD_BINS)));
-    head.histogram[bin] = (head.histogram[bin] ?? 0) + 1;
-  }
+  return head;
 }

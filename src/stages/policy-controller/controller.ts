@@ -22,6 +22,7 @@ import type { ControllerConfig } from './controller-config.ts';
 import type { FleetVersions } from './fleet-versions.ts';
 import { LogTime } from './log-time.ts';
 import { lookOf } from './look.ts';
+import type { MetricPoller } from './metric-poller.ts';
 import { PointerWriter } from './pointer-writer.ts';
 import { PolicyTexts } from './policy-texts.ts';
 import { type CheckedPolicy, CommandReader } from './read-command.ts';
@@ -47,6 +48,8 @@ export interface ControllerDeps {
   observer?: Pick<RolloutObserver, 'observe'>;
   /** Knows which workers can run which model versions; without it a policy may name any. */
   fleetVersions?: Pick<FleetVersions, 'hasHeard' | 'heard' | 'notReady'>;
+  /** Polls the queries of the guardrails of policies; without one, a policy that has any is refused. */
+  metrics?: Pick<MetricPoller, 'take'>;
   /** Sees what the tuning of policies is decided by; without one nothing is tuned. */
   tuner?: Pick<Tuner, 'follow' | 'observe'>;
 }
@@ -94,7 +97,8 @@ export class Controller {
     this.#texts = new PolicyTexts((wanted) => this.#documents.get(wanted), checkPolicy);
     this.#catalogue = new CataloguePointer({ pointers: this.#pointers, digest, texts: this.#texts });
     this.#gate = new SignatureGate(config.acceptUnsigned, deps.signatures);
-    const reading = { digest, checkPolicy, document, gate: this.#gate };
+    const readsMetrics = deps.metrics !== undefined;
+    const reading = { digest, checkPolicy, document, gate: this.#gate, readsMetrics };
     const { fleetVersions } = deps;
     this.#pastReader = new CommandReader(config, reading);
     this.#reader = new CommandReader(config, {

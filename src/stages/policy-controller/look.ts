@@ -1,9 +1,12 @@
 import type { Look } from '../../core/control/controller-command.ts';
 import { MISFIT } from '../../core/control/json-shape.ts';
+import type { MetricGuardrail } from '../../core/policy/document.ts';
+import type { Observation } from '../../core/rollout/observation.ts';
 import { observationShape, silentWindow } from '../../core/rollout/observation-shape.ts';
 import type { ScopeState } from '../../core/rollout/rollout-state.ts';
 import type { Telemetry } from '../../ports/telemetry.ts';
 import type { FleetVersions } from './fleet-versions.ts';
+import type { MetricPoller } from './metric-poller.ts';
 import type { PolicyTexts } from './policy-texts.ts';
 import type { RolloutObserver } from './rollout-observer.ts';
 
@@ -14,6 +17,8 @@ export interface LookDeps {
   observer?: Pick<RolloutObserver, 'observe'>;
   fleetVersions?: Pick<FleetVersions, 'notReady'>;
   texts: Pick<PolicyTexts, 'policy' | 'named'>;
+  /** Without one no query of a policy's guardrails can be read, and each fails for it. */
+  metrics?: Pick<MetricPoller, 'take'>;
   telemetry: Telemetry;
 }
 
@@ -32,17 +37,34 @@ export async function lookOf(
   const { rollout, epoch, live } = scope;
   if (rollout === undefined) return undefined;
   const { name: policy, digest: candidateDigest } = rollout.candidate;
+  const scoreEdges = Object.fromEntries(
+    Object.entries(rollout.scores).map(([head, { edges }]) => [head, edges]),
+  );
   const models = [live?.digest ?? '', candidateDigest].flatMap((digest) => deps.texts.named(digest));
-  const seen = await deps.observer?.observe(name, { policy, epoch, candidateDigest, models });
+  const watched = { policy, epoch, candidateDigest, models, scoreEdges };
+  const seen = await deps.observer?.observe(name, watched);
   if (seen !== undefined) {
+    const metrics = readMetrics(name, rollout.terms.queries, deps);
     const candidate = deps.texts.policy(candidateDigest);
-    const notReady = candidate === undefined ? [] : (deps.fleetVersions?.notReady(candidate, 'some') ?? []);
-    const observation = observationShape({ ...seen, modelsNotReady: notReady, atMs: nowMs });
+    const modelsNotReady =
+      candidate === undefined ? [] : (deps.fleetVersions?.notReady(candidate, 'some') ?? []);
+    const observation = observationShape({ ...seen, metrics, modelsNotReady, atMs: nowMs });
     if (observation !== MISFIT) return { kind: 'look', scope: name, observation };
     deps.telemetry.logger.error({ scope: name }, 'an observation of a rollout is impossible; it is left out');
   }
   const sinceMs = nowMs - Math.max(rollout.lastLookMs, rollout.stageSinceMs);
-  return sinceMs < SILENT_LOOKS * lookMs
-    ? undefined
-    : { kind: 'look', scope: name, observation: silentWindow(nowMs, sinceMs) };
+  if (sinceMs < SILENT_LOOKS * lookMs) return undefined;
+  const metrics = readMetrics(name, rollout.terms.queries, deps);
+  return { kind: 'look', scope: name, observation: { ...silentWindow(nowMs, sinceMs), metrics } };
+}
+
+function readMetrics(
+  scope: string,
+  queries: readonly MetricGuardrail[],
+  { metrics }: LookDeps,
+): Observation['metrics'] {
+  if (metrics !== undefined) return metrics.take(scope, queries);
+  return Object.fromEntries(
+    queries.map((query) => [query.name, { failed: 'the controller has no address of a Prometheus' }]),
+  );
 }

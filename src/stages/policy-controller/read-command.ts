@@ -30,6 +30,8 @@ export interface CommandReaderDeps {
   checkPolicy(bytes: Uint8Array): CheckedPolicy;
   /** The published text with this digest. */
   document(digest: string): Uint8Array | undefined;
+  /** Whether queries of guardrails can be read. */
+  readsMetrics: boolean;
   gate: Pick<SignatureGate, 'check' | 'revocationRefusal'>;
   /** Why the fleet cannot run the model versions that a policy names; without it that is not asked. */
   modelsNotReady?(policy: CheckedPolicy): readonly string[];
@@ -141,6 +143,8 @@ export class CommandReader {
     }
     const notReady = this.#notReady(checked);
     if (notReady !== undefined) return { kind: 'refused', ...sent, reason: notReady };
+    const unreadable = this.#unreadableGuardrails(checked);
+    if (unreadable !== undefined) return { kind: 'refused', ...sent, reason: unreadable };
     const start = mode === 'staged' && autoStart ? { terms: this.#terms(checked), atMs } : undefined;
     const policy = { digest: this.#deps.digest(command.body), name, version };
     return { kind: 'publish-policy', ...sent, policy, mode, start };
@@ -168,6 +172,8 @@ export class CommandReader {
     const checked = this.#deps.checkPolicy(bytes);
     const notReady = this.#notReady(checked);
     if (notReady !== undefined) return { kind: 'refused', ...sent, reason: notReady };
+    const unreadable = this.#unreadableGuardrails(checked);
+    if (unreadable !== undefined) return { kind: 'refused', ...sent, reason: unreadable };
     const terms = this.#terms(checked);
     const asked: CommandKind<'start'>['terms'] = {
       ...terms,
@@ -197,6 +203,14 @@ export class CommandReader {
     return { kind: 'tune', ...sent, name, value, child, atMs };
   }
 
+  /** A guardrail that nobody can read would hold the rollout for ever. */
+  #unreadableGuardrails({ rollout }: CheckedPolicy): string | undefined {
+    const { queries } = rollout.guardrails;
+    if (queries.length === 0 || this.#deps.readsMetrics) return undefined;
+    const names = queries.map(({ name }) => name).join(', ');
+    return `the policy's guardrails query a Prometheus (${names}), and this controller has no address of one; set controller.prometheusUrl, or take them out`;
+  }
+
   #terms(policy: CheckedPolicy): RolloutTerms {
     return termsOf(policy, this.#config.rollout);
   }
@@ -208,7 +222,13 @@ function signersOf({ signedBy, coSignedBy }: Extract<CommandCheck, { status: 'ok
 }
 
 function termsOf({ rollout, expect, tree }: CheckedPolicy, config: RolloutConfig): RolloutTerms {
-  const { leaseMs, limits, autoPromote, autoRollback } = config;
+  const { leaseMs, autoPromote, autoRollback } = config;
+  const { scorePsiMax, scoreMeanShiftMax, queries } = rollout.guardrails;
+  const limits = {
+    ...config.limits,
+    scorePsiMax: scorePsiMax ?? config.limits.scorePsiMax,
+    scoreMeanShiftMax: scoreMeanShiftMax ?? config.limits.scoreMeanShiftMax,
+  };
   return {
     stages: stagesOf(rollout),
     unit: rollout.unit,
@@ -217,6 +237,7 @@ function termsOf({ rollout, expect, tree }: CheckedPolicy, config: RolloutConfig
     waivedLeaves: [],
     expect,
     limits,
+    queries,
     autoPromote,
     autoRollback,
   };

@@ -1,6 +1,7 @@
 import type { PoolStatus, RouterWindow, WorkerWindow } from '../../contracts/records.ts';
 import { LatencySketch } from '../../core/latency/sketch.ts';
 import type { ArmObservation, Observation, ShadowObservation } from '../../core/rollout/observation.ts';
+import { ScoreWindows } from './score-windows.ts';
 
 /** Which rollout is watched, and under which epoch its stage runs: what was decided under another one is not counted. */
 export interface Watched {
@@ -10,6 +11,8 @@ export interface Watched {
   candidateDigest: string;
   /** `family@version` of what the policies of both arms name. */
   models: readonly string[];
+  /** By head, what the scores of the stage are counted between, where that is settled: see `HeadScores`. */
+  scoreEdges: Readonly<Record<string, readonly number[]>>;
 }
 
 type Arm = WorkerWindow['arm'];
@@ -47,10 +50,11 @@ const STATUS_STALE_MS = 3_000;
  */
 export class RolloutWindows {
   readonly #digest: (text: string) => string;
-  #watched: Watched = { policy: '', epoch: -1, candidateDigest: '', models: [] };
+  #watched: Watched = { policy: '', epoch: -1, candidateDigest: '', models: [], scoreEdges: {} };
   #arms: Record<Arm, ArmCounts> = { STABLE: newArm(), CANARY: newArm() };
   #shadow: ShadowCounts | undefined;
   #pools = new Map<string, PoolCounts>();
+  readonly #scores = new ScoreWindows();
   readonly #statuses = new Map<string, { status: PoolStatus; atMs: number }>();
   readonly #seen = new Map<string, number[]>();
   /** p50, p95, p99 of the control when the stage began to be watched. */
@@ -80,6 +84,7 @@ export class RolloutWindows {
     if (window.policyEpoch !== epoch || window.policy !== policy || !window.analysed) return;
     const counts = this.#arms[window.arm];
     addCounts(counts.outcomes, window.outcomes);
+    this.#scores.take(window);
     counts.late += window.late;
     counts.endToEnd.merge(LatencySketch.fromBytes(window.endToEndSketch));
   }
@@ -119,6 +124,8 @@ export class RolloutWindows {
       stableLatencyMs: quantiles(this.#arms.STABLE.endToEnd),
       shadow: this.#observeShadow(),
       pools: Object.fromEntries([...this.#pools].map(([pool, counts]) => [pool, observePool(counts)])),
+      scores: this.#scores.observe(),
+      metrics: {},
       fingerprint: this.#fingerprint(nowMs),
       refusals,
       modelsNotReady: [],
@@ -132,6 +139,7 @@ export class RolloutWindows {
     this.#watched = watched;
     this.#tausMs = undefined;
     this.#freezing = new LatencySketch();
+    this.#scores.begin(watched.scoreEdges);
     this.#clear(nowMs);
   }
 

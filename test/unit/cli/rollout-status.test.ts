@@ -7,6 +7,7 @@ import type { Observation } from '../../../src/core/rollout/observation.ts';
 import { DEFAULT_LIMITS, type RolloutTerms, stagesOf } from '../../../src/core/rollout/rollout-terms.ts';
 import { type ControlRoom, controlRoom } from '../client/control-room.ts';
 import { type MemoryInstallation, memoryInstallation } from '../client/memory-installation.ts';
+import { headScores } from '../core/rollout/rollout.fixture.ts';
 import { INSTALLATION, millrace } from './cli.fixture.ts';
 
 let installation: MemoryInstallation;
@@ -47,6 +48,7 @@ const TERMS: RolloutTerms = {
   waivedLeaves: [],
   expect: undefined,
   limits: { ...DEFAULT_LIMITS, shadowRequestsMin: 1_000 },
+  queries: [],
   autoPromote: true,
   autoRollback: true,
 };
@@ -76,6 +78,11 @@ function look(minutes: number, fields: Partial<Observation>): ControllerInput {
     stableLatencyMs: [2, 5, 9],
     shadow: undefined,
     pools: {},
+    metrics: {},
+    scores:
+      fields.canary === undefined
+        ? {}
+        : { 'ranker/ctr': headScores(fields.stable?.requests ?? 0, fields.canary.requests) },
     fingerprint: 'f',
     refusals: [],
     modelsNotReady: [],
@@ -178,6 +185,57 @@ describe('millrace policy rollout status', () => {
     );
     expect(out).toContain('next       canary 5 %, by a person, not while it is on hold');
     expect(out).toMatch(/rolls back on this hold of more than 120 min \(harm holds/);
+  });
+
+  it('shows what the models said in both arms, and holds where that is apart', async () => {
+    const scores = {
+      'ranker/ctr': headScores(19_000, 1_000),
+      'ranker/dwell': headScores(19_000, 1_000, { mean: 0.56 }),
+    };
+    const window = { stable: arm(19_000), canary: arm(1_000), scores };
+    await logged(publish(1), publish(2), start(), ...SHADOW_PASSED, look(20, window));
+    const { out } = await status();
+    expect(out).toMatch(/head +canary +control +PSI +noise +mean +control mean +apart \(sd\)/);
+    expect(out).toMatch(/ranker\/ctr +1000 +19000 +[\d.e-]+ +[\d.]+ +0\.500 +0\.500 +0\.00 ± 0\.0\d+/);
+    expect(out).toMatch(/on hold .*: the mean score moved .*ranker\/dwell 0\.5 → 0\.56, 0\.6 ± 0\.0\d+/);
+    const { rollout } = JSON.parse((await status('--json')).out);
+    expect(rollout.scores).toMatchObject([
+      { head: 'ranker/ctr', psiMax: 0.25, moved: false },
+      { head: 'ranker/dwell', meanShiftMax: 0.25 },
+    ]);
+    expect(rollout.scores[1].meanShift).toBeCloseTo(0.6, 6);
+    expect((await run('control', 'replay')).exitCode).toBe(0);
+  });
+
+  it('shows the queries of the guardrails with what was read of them', async () => {
+    const query = { query: 'x', min: undefined, max: undefined, forMs: 0, breach: 'hold' } as const;
+    const queries = [
+      { ...query, name: 'ctr', min: 0.01 },
+      { ...query, name: 'errors', max: 0.5 },
+      { ...query, name: 'away', max: 1 },
+      { ...query, name: 'later', max: 1 },
+    ];
+    const metrics = {
+      ctr: { series: 1, lowest: 0.02, highest: 0.02 },
+      errors: { series: 3, lowest: 0, highest: 0.25 },
+      away: { failed: 'unreachable' },
+    };
+    await logged(publish(1), publish(2), start({ queries }), look(5, { shadow: shadow(400), metrics }));
+    const { out } = await status();
+    expect(out).toContain('guardrail  ctr: 0.02 at 2026-11-30T12:05:00.000Z; at least 0.01\n');
+    expect(out).toContain(
+      'guardrail  errors: 0 to 0.25 in 3 series at 2026-11-30T12:05:00.000Z; at most 0.5\n',
+    );
+    expect(out).toContain('guardrail  away: unreachable; at most 1\n');
+    expect(out).toContain('guardrail  later: not read yet; at most 1\n');
+    expect(out).toMatch(/on hold .*guardrails could not be read: away: unreachable/);
+    expect(out).toContain('missing    guardrail later was not read yet\n');
+    expect(JSON.parse((await status('--json')).out).rollout.guardrails).toMatchObject([
+      { name: 'ctr', reading: metrics.ctr },
+      { name: 'errors' },
+      { name: 'away' },
+      { name: 'later', reading: null, readAt: null },
+    ]);
   });
 
   it('says how the last rollout ended', async () => {

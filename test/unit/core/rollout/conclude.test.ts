@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { evolve } from '../../../../src/core/control/controller-state.ts';
+import { startEvidence } from '../../../../src/core/rollout/evidence.ts';
 import type { Observation, ShadowObservation } from '../../../../src/core/rollout/observation.ts';
 import { holdReasons } from '../../../../src/core/rollout/readiness.ts';
 import type { HoldCode } from '../../../../src/core/rollout/rollout-event.ts';
@@ -38,6 +39,18 @@ const heldFor = (told: Told): readonly HoldCode[] =>
 /** Eight looks are more than the shadow's dwell time. */
 const shadowRuns = (change: Partial<ShadowObservation>, terms: Partial<RolloutTerms> = {}): Told =>
   healthy(inShadow(terms), 8, { shadow: shadow(change) });
+
+describe('the limits of a rollout', () => {
+  it('are those that the evidence of each stage is judged by', () => {
+    const limits = { ...DEFAULT_LIMITS, toleratedRate: 0.004, silenceMsMax: 20_000 };
+    const { evidence } = rolloutOf(inStage(1, { limits }));
+    expect(evidence?.silenceMsMax).toBe(20_000);
+    expect(evidence).toEqual(startEvidence({ percent: 5, toleratedRate: 0.004, silenceMsMax: 20_000 }));
+    expect(evidence).not.toEqual(startEvidence({ percent: 5, silenceMsMax: 20_000 }));
+    const silent = healthy(inStage(1, { limits }), 2, { canary: arm(0), stable: arm(0) });
+    expect(rolloutOf(silent).hold?.reasons.map(({ code }) => code)).toEqual(['statistics']);
+  });
+});
 
 describe('the shadow passes', () => {
   it.each<[what: string, looks: number, requests: number, stage: number]>([

@@ -36,6 +36,8 @@ function look(stable: ArmObservation, canary: ArmObservation, windowMs = 10_000)
     stableLatencyMs: [10, 20, 40],
     shadow: undefined,
     pools: {},
+    scores: {},
+    metrics: {},
     fingerprint: '',
     refusals: [],
     modelsNotReady: [],

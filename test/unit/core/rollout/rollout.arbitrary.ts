@@ -1,8 +1,10 @@
 import fc from 'fast-check';
 import type { ControllerEvent } from '../../../../src/core/control/controller-event.ts';
+import type { MetricReading } from '../../../../src/core/rollout/metric-reading.ts';
 import type { ArmObservation, Observation } from '../../../../src/core/rollout/observation.ts';
 import { HOLD_CODES, type RolloutEvent } from '../../../../src/core/rollout/rollout-event.ts';
 import { DEFAULT_LIMITS, type RolloutTerms } from '../../../../src/core/rollout/rollout-terms.ts';
+import type { HeadScores } from '../../../../src/core/rollout/score-observation.ts';
 import { STEP_KINDS } from '../../../../src/core/tuning/tuning-event.ts';
 import { DEFAULT_TUNING } from '../../../../src/core/tuning/tuning-terms.ts';
 import { anyModel } from '../model/model.fixture.ts';
@@ -24,6 +26,26 @@ export const anyArm: fc.Arbitrary<ArmObservation> = fc
 const dictionary = <T>(value: fc.Arbitrary<T>): fc.Arbitrary<Record<string, T>> =>
   fc.dictionary(name, value, { maxKeys: 3, noNullPrototype: true });
 
+const anyHead: fc.Arbitrary<HeadScores> = fc.nat(4).chain((edges) => {
+  const group = fc.record({
+    sum: fc.double({ min: -1e6, max: 1e6, noNaN: true }).map((value) => value + 0),
+    sumOfSquares: positive,
+    bins: fc.array(fc.nat(1_000), { minLength: edges + 1, maxLength: edges + 1 }),
+  });
+  const groups = fc.array(group, { minLength: 3, maxLength: 3 });
+  return fc.record({
+    edges: fc.uniqueArray(fc.nat(1_282), { minLength: edges, maxLength: edges }),
+    stable: groups,
+    candidate: groups,
+  });
+});
+
+const anyValue = fc.double({ noDefaultInfinity: true, noNaN: true }).map((value) => value + 0);
+const anyReading: fc.Arbitrary<MetricReading> = fc.oneof(
+  fc.record({ series: count, lowest: anyValue, highest: anyValue }),
+  fc.record({ failed: text }),
+);
+
 export const anyObservation: fc.Arbitrary<Observation> = fc.record({
   atMs: count,
   windowMs: fc.integer({ min: 1, max: 60_000 }),
@@ -44,6 +66,8 @@ export const anyObservation: fc.Arbitrary<Observation> = fc.record({
     { nil: undefined },
   ),
   pools: dictionary(fc.record({ utilisation: positive, queueMsP99: positive })),
+  scores: dictionary(anyHead),
+  metrics: dictionary(anyReading),
   fingerprint: text,
   refusals: fc.array(text, { maxLength: 3 }),
   modelsNotReady: fc.array(text, { maxLength: 2 }),
@@ -67,6 +91,17 @@ export const anyTerms: fc.Arbitrary<RolloutTerms> = fc.record({
     { nil: undefined },
   ),
   limits: fc.constant(DEFAULT_LIMITS),
+  queries: fc.array(
+    fc.record({
+      name,
+      query: text,
+      min: fc.option(anyValue, { nil: undefined }),
+      max: fc.option(anyValue, { nil: undefined }),
+      forMs: count,
+      breach: fc.constantFrom('hold', 'roll-back'),
+    }),
+    { maxLength: 2 },
+  ),
   autoPromote: fc.boolean(),
   autoRollback: fc.boolean(),
 });

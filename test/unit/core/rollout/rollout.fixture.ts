@@ -14,6 +14,7 @@ import type {
 } from '../../../../src/core/rollout/observation.ts';
 import type { RolloutState, ScopeState } from '../../../../src/core/rollout/rollout-state.ts';
 import { DEFAULT_LIMITS, type RolloutTerms } from '../../../../src/core/rollout/rollout-terms.ts';
+import type { HeadScores, ScoreGroup } from '../../../../src/core/rollout/score-observation.ts';
 
 export const SCOPE = 'policy/feed';
 /** When the rollout of most tests begins. */
@@ -35,6 +36,7 @@ export const TERMS: RolloutTerms = {
   waivedLeaves: [],
   expect: undefined,
   limits: DEFAULT_LIMITS,
+  queries: [],
   autoPromote: false,
   autoRollback: true,
 };
@@ -127,6 +129,33 @@ export const shadow = (fields: Partial<ShadowObservation> = {}): ShadowObservati
   ...fields,
 });
 
+const BINS = 10;
+const GROUPS = 8;
+/** Edges of score bins; what they stand for plays no part. */
+const EDGES = Array.from({ length: BINS - 1 }, (_, index) => 850 + index);
+
+/** Scores of one arm, evenly over bins and groups of keys; `lean` moves so much of each bin's share into the next one. Their deviation is 0.1. */
+export function scoresOfArm(requests: number, { mean = 0.5, lean = 0 } = {}): ScoreGroup[] {
+  return Array.from({ length: GROUPS }, (_, group) => {
+    const size = Math.floor((requests + group) / GROUPS);
+    const bins = Array.from({ length: BINS }, (_, bin) => {
+      const share = 1 + (bin === 0 ? -lean : bin === BINS - 1 ? lean : 0);
+      return Math.floor((size * share + ((bin + 3 * group) % BINS)) / BINS);
+    });
+    const count = bins.reduce((sum, each) => sum + each, 0);
+    return { sum: count * mean, sumOfSquares: count * (mean ** 2 + 0.01), bins };
+  });
+}
+
+export function headScores(
+  stable: number,
+  candidate: number,
+  candidateAs: Parameters<typeof scoresOfArm>[1] = {},
+): HeadScores {
+  return { edges: EDGES, stable: scoresOfArm(stable), candidate: scoresOfArm(candidate, candidateAs) };
+}
+
+/** Its arms score alike, unless `fields` says otherwise. */
 export const observation = (atMs: number, fields: Partial<Observation> = {}): Observation => ({
   atMs,
   windowMs: LOOK_MS,
@@ -138,6 +167,11 @@ export const observation = (atMs: number, fields: Partial<Observation> = {}): Ob
   fingerprint: 'build-1',
   refusals: [],
   modelsNotReady: [],
+  metrics: {},
+  scores:
+    fields.canary === undefined
+      ? {}
+      : { 'ranker/ctr': headScores(fields.stable?.requests ?? 100_000, fields.canary.requests) },
   ...fields,
 });
 

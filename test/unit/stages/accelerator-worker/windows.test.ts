@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { Dispatch } from '../../../../src/contracts/records.ts';
 import { LatencySketch } from '../../../../src/core/latency/sketch.ts';
+import { seededRandom } from '../../../../src/core/random/seeded-random.ts';
+import { keyGroupOf } from '../../../../src/core/scores/key-group.ts';
+import { scoreBin } from '../../../../src/core/scores/score-bin.ts';
+import { ScoreHistogram } from '../../../../src/core/scores/score-histogram.ts';
 import { virtualClock } from '../../../../src/simulation/virtual-clock.ts';
 import { WorkerWindows } from '../../../../src/stages/accelerator-worker/windows.ts';
 import { codecs, delivery, dispatch, scoreRequest } from '../records.fixture.ts';
@@ -8,7 +12,11 @@ import { handDrivenModel, scored } from './model.fixture.ts';
 
 function start() {
   const clock = virtualClock({ startWallMs: 1_000_000 });
-  const windows = new WorkerWindows({ worker: 'w1', incarnation: 'i1', pool: 'cpu' }, clock);
+  const windows = new WorkerWindows(
+    { worker: 'w1', incarnation: 'i1', pool: 'cpu' },
+    clock,
+    seededRandom(1).stream('scores'),
+  );
   const score = (
     times: { inTopicMs?: number; queueMs?: number; computeMs?: number; nowMs?: number } = {},
     fields: Partial<Dispatch> = {},
@@ -35,7 +43,18 @@ function start() {
     );
     windows.ended(taken.value, 'SCORED');
   };
-  return { clock, windows, score };
+  /** One request of a key, scored so. */
+  const scoreAs = (values: Float32Array, fields: Partial<Dispatch>, bucketKey: string): void => {
+    const taken = delivery(dispatch(fields));
+    const request = scoreRequest({ bucketKey });
+    windows.scored(
+      { delivery: taken, request, model: handDrivenModel(), failures: 0 },
+      { delivery: taken, request, queueMs: 0, computeMs: 0, worker: 'w1', simulated: false, nowMs: 0 },
+      { heads: [{ name: 'ctr', values }], scores: values },
+      0,
+    );
+  };
+  return { clock, windows, score, scoreAs };
 }
 
 const sketched = (bytes: Buffer) => LatencySketch.fromBytes(bytes);
@@ -82,6 +101,45 @@ describe('a window', () => {
     const { windows, score } = start();
     score({}, {}, { candidates: 1, score: value });
     expect(windows.take()[0]?.heads[0]?.histogram.indexOf(1)).toBe(bin);
+  });
+
+  it('samples one baseline candidate of each request, each as often as any other', () => {
+    const { windows, scoreAs } = start();
+    const values = new Float32Array([1, 2, 3, 4, 50, 60]);
+    for (let n = 0; n < 4_000; n += 1) scoreAs(values, { baselineCandidates: 4 }, `user-${n}`);
+    const head = windows.take()[0]?.heads[0];
+    expect(head?.count).toBe(24_000);
+    const sampled = new ScoreHistogram();
+    for (const { histogram } of head?.samples ?? []) {
+      const read = ScoreHistogram.fromBytes(histogram);
+      if (read === undefined) throw new Error('no histogram');
+      sampled.merge(read);
+    }
+    expect(sampled.entries().map(([bin]) => bin)).toEqual([1, 2, 3, 4].map(scoreBin));
+    for (const [, count] of sampled.entries())
+      expect(Math.abs(count - 1_000)).toBeLessThan(5 * Math.sqrt(750));
+    expect(head?.samples.map(({ group }) => group).sort()).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+    for (const { group, count, sum, sumOfSquares, histogram } of head?.samples ?? []) {
+      const entries = ScoreHistogram.fromBytes(histogram)?.entries() ?? [];
+      const of = (bin: number): number => [1, 2, 3, 4].find((value) => scoreBin(value) === bin) ?? Number.NaN;
+      expect(
+        entries.reduce((all, [, times]) => all + times, 0),
+        `group ${group}`,
+      ).toBe(count);
+      expect(entries.reduce((all, [bin, times]) => all + times * of(bin), 0)).toBe(sum);
+      expect(entries.reduce((all, [bin, times]) => all + times * of(bin) ** 2, 0)).toBe(sumOfSquares);
+    }
+  });
+
+  it('samples the requests of one key into one group, and what is not analysed not at all', () => {
+    const { windows, scoreAs } = start();
+    for (let n = 0; n < 5; n += 1) scoreAs(new Float32Array([0.5]), {}, 'ana');
+    const { policy } = dispatch();
+    scoreAs(new Float32Array([0.5]), { policy: { ...policy, analysed: false } }, 'ana');
+    scoreAs(new Float32Array(0), { baselineCandidates: 0 }, 'ana');
+    const [analysed, heavy] = windows.take();
+    expect(analysed?.heads[0]?.samples).toMatchObject([{ group: keyGroupOf('ana'), count: 5 }]);
+    expect(heavy?.heads[0]).toMatchObject({ count: 1, samples: [] });
   });
 
   it('is one per kernel, memory, model version, variant, arm, and analysed or not', () => {

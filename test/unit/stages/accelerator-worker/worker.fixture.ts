@@ -1,6 +1,7 @@
 import { silentTelemetry } from '../../../../src/adapters/memory/telemetry.ts';
 import type { Decoded, RecordCodec } from '../../../../src/contracts/codec.ts';
 import type { Dispatch, DispatchAck, ScoreRequest } from '../../../../src/contracts/records.ts';
+import { seededRandom } from '../../../../src/core/random/seeded-random.ts';
 import type { LoadedModel } from '../../../../src/ports/accelerator.ts';
 import { virtualClock } from '../../../../src/simulation/virtual-clock.ts';
 import { AckSender } from '../../../../src/stages/accelerator-worker/ack-sender.ts';
@@ -43,7 +44,7 @@ export function startWorker(options: WorkerOptions = {}) {
   const registry = { away: true };
   const requestCodec = new PayloadCodec();
   const identity = { worker: 'w1', incarnation: 'i1', pool: 'cpu' };
-  const windows = new WorkerWindows(identity, clock);
+  const windows = new WorkerWindows(identity, clock, seededRandom(1).stream('scores'));
   const acks: AckSender = new AckSender({
     ...identity,
     topic: topics.fixed('acks'),

@@ -10,7 +10,11 @@ import {
 } from '../../../../src/contracts/records.ts';
 import { topicSpecs } from '../../../../src/contracts/topic-specs.ts';
 import { createTopicDelay } from '../../../../src/core/latency/topic-delay.ts';
-import { DEFAULT_ROLLOUT } from '../../../../src/core/policy/document.ts';
+import {
+  DEFAULT_ROLLOUT,
+  type MetricGuardrail,
+  NO_GUARDRAILS,
+} from '../../../../src/core/policy/document.ts';
 import { seededRandom } from '../../../../src/core/random/seeded-random.ts';
 import type { PolicyPointer } from '../../../../src/ports/control-store.ts';
 import type { ControllerDeps } from '../../../../src/stages/policy-controller/controller.ts';
@@ -37,18 +41,30 @@ const LEAF: CheckedPolicy['tree'][number] = {
   fallback: [],
 };
 
-/** A policy here is `name version`, and `family@version` of the models that it names; `refuse` makes the check refuse what it could accept otherwise. */
+export const GUARDRAIL: MetricGuardrail = {
+  name: 'ctr',
+  query: 'ctr',
+  min: 0.01,
+  max: undefined,
+  forMs: 0,
+  breach: 'hold',
+};
+
+/** A policy here is `name version`; `guarded` behind it gives it a guardrail to query, and `family@version` names a model version. */
 export function checkPolicy(bytes: Uint8Array): CheckedPolicy {
-  const [name = '', version = '', ...named] = Buffer.from(bytes).toString().split(' ');
+  const [name = '', version = '', ...rest] = Buffer.from(bytes).toString().split(' ');
   if (!/^\d+$/.test(version)) throw new Error(`${name} has no version`);
   const models = new Map(
-    named.map((each) => {
-      const [family = '', chosen] = each.split('@');
-      return [family, { baseline: chosen, enhanced: chosen }];
-    }),
+    rest
+      .filter((each) => each.includes('@'))
+      .map((each) => {
+        const [family = '', chosen] = each.split('@');
+        return [family, { baseline: chosen, enhanced: chosen }];
+      }),
   );
-  const { rollout, tree } = { rollout: DEFAULT_ROLLOUT, tree: [LEAF] };
-  return { name, version: Number(version), models, expect: undefined, rollout, tree };
+  const guardrails = { ...NO_GUARDRAILS, queries: rest.includes('guarded') ? [GUARDRAIL] : [] };
+  const rollout = { ...DEFAULT_ROLLOUT, guardrails };
+  return { name, version: Number(version), models, expect: undefined, rollout, tree: [LEAF] };
 }
 
 export function publish(version: number, fields: Partial<ControlCommand> = {}): ControlCommand {

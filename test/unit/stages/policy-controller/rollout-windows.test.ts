@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   makeArmWindow,
+  makeHeadWindow,
   makeLeafDivergence,
   makeModelServed,
   makePoolStatus,
@@ -12,13 +13,21 @@ import {
 } from '../../../../src/contracts/records.ts';
 import { LatencySketch } from '../../../../src/core/latency/sketch.ts';
 import type { Observation } from '../../../../src/core/rollout/observation.ts';
+import { scoreBin } from '../../../../src/core/scores/score-bin.ts';
+import { ScoreHistogram } from '../../../../src/core/scores/score-histogram.ts';
 import { RolloutWindows, type Watched } from '../../../../src/stages/policy-controller/rollout-windows.ts';
 
 function published(version: string, state: 'READY' | 'LOADING'): PoolStatus {
   return status('b', { published: [makePublishedVersion({ family: 'ranker', version, status: state })] });
 }
 
-const WATCHED: Watched = { policy: 'feed', epoch: 7, candidateDigest: 'sha256:c', models: ['ranker@3'] };
+const WATCHED: Watched = {
+  policy: 'feed',
+  epoch: 7,
+  candidateDigest: 'sha256:c',
+  models: ['ranker@3'],
+  scoreEdges: {},
+};
 
 type WorkerFields = Parameters<typeof makeWorkerWindow>[0];
 type RouterFields = Parameters<typeof makeRouterWindow>[0];
@@ -179,6 +188,38 @@ describe('the windows of a rollout', () => {
     expect(second.canary.over).toEqual([2, 1, 1]);
     expect(second.stable.over[0]).toBeGreaterThan(450);
     expect(second.stable.over[0]).toBeLessThan(550);
+  });
+
+  it('have the scores of both arms, once, and of this epoch alone', () => {
+    const watched: Watched = { ...WATCHED, scoreEdges: { 'ranker/ctr': [scoreBin(0.5)] } };
+    const windows = new RolloutWindows((text) => text);
+    windows.observe(watched, 0, 1_000_000, []);
+    const heads = (group: number, value: number) => {
+      const histogram = new ScoreHistogram();
+      histogram.add(value);
+      const sample = {
+        group,
+        count: 1,
+        sum: value,
+        sumOfSquares: value ** 2,
+        histogram: histogram.toBytes(),
+      };
+      return [makeHeadWindow({ name: 'ctr', count: 1, mean: value, histogram: [], samples: [sample] })];
+    };
+    const stable = ofWorker({ sequence: 1, heads: heads(0, 0.25) });
+    const canary = ofWorker({ sequence: 2, arm: 'CANARY', heads: heads(1, 0.75) });
+    const others = [
+      ofWorker({ sequence: 3, policyEpoch: 6, heads: heads(2, 0.75) }),
+      ofWorker({ sequence: 4, policy: 'other', heads: heads(2, 0.75) }),
+      ofWorker({ sequence: 5, analysed: false, heads: heads(2, 0.75) }),
+    ];
+    for (const window of [stable, canary, stable, ...others, canary]) windows.takeWorkerWindow(window);
+    const seen = windows.observe(watched, 10_000, 1_010_000, [])?.scores['ranker/ctr'];
+    expect(seen?.edges).toEqual([scoreBin(0.5)]);
+    const binsOf = (groups: readonly { bins: readonly number[] }[] = []) => groups.map(({ bins }) => bins);
+    const none = [0, 0];
+    expect(binsOf(seen?.stable)).toEqual([[1, 0], none, none, none, none, none, none, none]);
+    expect(binsOf(seen?.candidate)).toEqual([none, [0, 1], none, none, none, none, none, none]);
   });
 
   it('begin anew with another stage: nothing of the one before is in it', () => {

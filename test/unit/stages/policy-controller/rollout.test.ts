@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { memoryMetrics } from '../../../../src/adapters/memory/metrics-query.ts';
 import { makeControlEvent } from '../../../../src/contracts/records.ts';
 import type { ControllerState } from '../../../../src/core/control/controller-state.ts';
 import { inForce } from '../../../../src/core/control/fence.ts';
@@ -11,12 +12,14 @@ import {
   DEFAULT_ROLLOUT_CONFIG,
   type RolloutConfig,
 } from '../../../../src/stages/policy-controller/controller-config.ts';
+import { MetricPoller } from '../../../../src/stages/policy-controller/metric-poller.ts';
 import { SESSION_TIMEOUT_MS } from '../../adapters/memory/bus.fixture.ts';
 import { arm, healthyLook, scopeOf } from '../../core/rollout/rollout.fixture.ts';
 import { codecs, topics } from '../records.fixture.ts';
 import {
   type ControlRoom,
   command,
+  GUARDRAIL,
   type LeadOptions,
   lead,
   openControlRoom,
@@ -162,6 +165,62 @@ describe('a rollout', () => {
     });
     await scene.room.world.clock.advanceBy(120 * MINUTE_MS);
     expect(scene.room.events.at(-1)).toMatchObject({ type: 'rollout-rolled-back' });
+    expectExplained(scene.room);
+  });
+
+  it('that a policy guards by a query goes on while it answers well, and is held otherwise', async () => {
+    const metrics = memoryMetrics();
+    metrics.set(GUARDRAIL.query, [0.02]);
+    const scene = await rolling({}, { deps: { metrics: new MetricPoller(metrics) } });
+    await scene.room.send(command('ABORT', '{"reason": "unguarded"}'));
+    await scene.room.send(publish(3, { body: Buffer.from('feed 3 guarded') }));
+    await scene.room.send(command('START', '{"version": 3}', 'start-3'));
+    await scene.room.world.clock.advanceBy(100);
+    await toCanary(scene);
+    metrics.set(GUARDRAIL.query, [0.001]);
+    await scene.room.world.clock.advanceBy(30_000);
+    expect(rolloutOf(scene).hold).toMatchObject({
+      reasons: [{ code: 'external-guardrail', text: expect.stringMatching(/ctr is 0\.001, at least 0\.01/) }],
+    });
+    metrics.fail(GUARDRAIL.query, 'unreachable');
+    await scene.room.world.clock.advanceBy(30_000);
+    expect(rolloutOf(scene).hold).toMatchObject({
+      reasons: [{ code: 'external-no-data', text: expect.stringMatching(/ctr: unreachable/) }],
+    });
+    metrics.set(GUARDRAIL.query, [0.02]);
+    await scene.room.world.clock.advanceBy(61 * MINUTE_MS);
+    expect(await scene.room.pointer()).toMatchObject({ stable: { version: 3 } });
+    expectExplained(scene.room);
+  });
+
+  it('that a policy guards by a query is refused where there is nobody to ask', async () => {
+    const scene = await rolling();
+    await scene.room.send(publish(3, { body: Buffer.from('feed 3 guarded') }));
+    await scene.room.world.clock.advanceBy(100);
+    expect(scene.room.events.at(-1)).toMatchObject({
+      type: 'command-refused',
+      reason: expect.stringMatching(/guardrails query a Prometheus \(ctr\).*set controller\.prometheusUrl/),
+    });
+  });
+
+  it('of a guarded policy is neither started nor let through by a controller that cannot ask', async () => {
+    const metrics = memoryMetrics();
+    metrics.set(GUARDRAIL.query, [0.02]);
+    const scene = await rolling({}, { deps: { metrics: new MetricPoller(metrics) } });
+    await scene.room.send(publish(3, { body: Buffer.from('feed 3 guarded') }));
+    await scene.room.send(command('ABORT', '{"reason": "unguarded"}'));
+    await scene.room.send(command('START', '{"version": 3}', 'start-3'));
+    await scene.room.world.clock.advanceBy(MINUTE_MS);
+    await scene.room.world.settle(scene.leading.stage.close());
+    scene.leading = await scene.next();
+    await scene.room.world.clock.advanceBy(SESSION_TIMEOUT_MS + MINUTE_MS);
+    expect(rolloutOf(scene).hold).toMatchObject({
+      reasons: [{ code: 'external-no-data', text: expect.stringMatching(/no address of a Prometheus/) }],
+    });
+    await scene.room.send(command('ABORT', '{"reason": "unread"}', 'abort-2'));
+    await scene.room.send(command('START', '{"version": 3}', 'start-again'));
+    await scene.room.world.clock.advanceBy(100);
+    expect(scene.room.events.at(-1)).toMatchObject({ type: 'command-refused', commandId: 'start-again' });
     expectExplained(scene.room);
   });
 
