@@ -14,6 +14,7 @@ import type { Delivery } from '../run-stage.ts';
 import { SchemaWait } from '../schema-wait.ts';
 import type { AckSender } from './ack-sender.ts';
 import { type Computed, failedResult, scoredResult, unscoredResult } from './results.ts';
+import { ShadowScoring } from './shadow-scoring.ts';
 import type { WorkerWindows } from './windows.ts';
 
 export interface WorkerConfig {
@@ -72,6 +73,7 @@ export class Worker {
   #completedPredictedMs = 0;
   #busyMs = 0;
   readonly #speed: Speed;
+  readonly #shadow: ShadowScoring;
   #pumping = false;
 
   constructor(config: WorkerConfig, deps: WorkerDeps) {
@@ -79,6 +81,20 @@ export class Worker {
     this.#deps = deps;
     this.#schemaWait = new SchemaWait('accelerator-worker', deps);
     this.#speed = new Speed(config.expectedSpeed);
+    const { clock, windows, telemetry, modelFor } = deps;
+    this.#shadow = new ShadowScoring({
+      pool: config.pool,
+      clock,
+      windows,
+      requests: telemetry.counter({
+        name: 'millrace_shadow_requests_total',
+        help: 'Requests of the sample that a model version on its way to live scores beside the live one, by pool and outcome.',
+        labels: ['pool', 'outcome'],
+      }),
+      modelFor: (family, version) => modelFor(family, version, 'BASELINE'),
+      isIdle: () => this.#running === 0 && this.#queue.length === 0 && this.#alone.length === 0,
+      busyMs: () => this.#busyMs,
+    });
   }
 
   /** For heartbeats, acknowledgements and metrics. */
@@ -99,7 +115,12 @@ export class Worker {
   /** Whether a request here waits for this model, or is computed by it. */
   isUsing(model: LoadedModel): boolean {
     const isOf = (work: Work<WorkerJob>): boolean => work.payload.model === model;
-    return (this.#runningOf.get(model) ?? 0) > 0 || this.#alone.some(isOf) || this.#queue.some(isOf);
+    return (
+      this.#shadow.isUsing(model) ||
+      (this.#runningOf.get(model) ?? 0) > 0 ||
+      this.#alone.some(isOf) ||
+      this.#queue.some(isOf)
+    );
   }
 
   handle(delivery: Delivery<Dispatch>): void {
@@ -265,6 +286,7 @@ export class Worker {
         const scored = scoredResult(computed, item.scores, work.payload.model, late);
         this.#deps.windows.scored(work.payload, computed, item.scores, result.bytesMoved / batch.length);
         this.#end(work.payload.delivery, scored);
+        this.#shadow.offer(work.payload, itemOf(work.payload));
       } else {
         this.#end(work.payload.delivery, failedResult(computed, item.error));
       }

@@ -81,7 +81,9 @@ export class RolloutWindows {
     if (!this.#isNew(`${window.worker} ${window.incarnation}`, window.sequence)) return;
     this.#poolOf(window.pool).queue.merge(LatencySketch.fromBytes(window.queueSketch));
     const { epoch, policy } = this.#watched;
-    if (window.policyEpoch !== epoch || window.policy !== policy || !window.analysed) return;
+    if (window.policyEpoch !== epoch || window.policy !== policy) return;
+    if (window.shadow) this.#scores.take(window);
+    if (window.shadow || !window.analysed) return;
     const counts = this.#arms[window.arm];
     addCounts(counts.outcomes, window.outcomes);
     this.#scores.take(window);

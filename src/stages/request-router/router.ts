@@ -244,7 +244,9 @@ export class Router {
     const { router, ackPartition, giveUpGraceMs } = this.#config;
     const { slot } = target;
     const sequence = this.#sequence + 1;
-    const dispatch = dispatchOf(job, decided, target, { router, ackPartition, sequence, predictedMs, nowMs });
+    const shadowVersion = this.#shadow?.versionFor(job.request, target) ?? null;
+    const stamp = { router, ackPartition, sequence, predictedMs, nowMs, shadowVersion };
+    const dispatch = dispatchOf(job, decided, target, stamp);
     const value = this.#deps.dispatchCodec.encode(dispatch);
     this.#sequence = sequence;
     this.fleet.recordDispatch(slot, {
