@@ -19,6 +19,9 @@ let server: Server;
 /** Of every result that came, oldest first. */
 const served: { version: string; arm: string; outcome: string; reason: string }[] = [];
 
+/** Of each window of a version in shadow. */
+const shadowed: string[] = [];
+
 interface Ran {
   code: number;
   out: string;
@@ -118,6 +121,17 @@ beforeAll(async () => {
       else if (decoded.status === 'schema-unknown') void codecs.learn(decoded.schemaId);
     }
   });
+  const windowCodec = codecs.for('WorkerWindow');
+  await bus.read({ topics: [topics.fixed('latency-metrics')], startAt: 'earliest' }, (records) => {
+    for (const { value } of records) {
+      const decoded = windowCodec.decode(value);
+      if (decoded.status === 'schema-unknown') void codecs.learn(decoded.schemaId);
+      else if (decoded.status === 'ok' && decoded.value.shadow)
+        shadowed.push(
+          `${decoded.value.model}@${decoded.value.modelVersion} ${decoded.value.heads.length} heads`,
+        );
+    }
+  });
   load = await startLoad(pipeline.client);
   await moreResults(load.ledger, 30);
   await accepted('policy', 'publish', policy(1));
@@ -156,6 +170,7 @@ describe('a model version', { timeout: 600_000 }, () => {
     await accepted('policy', 'publish', named);
     await accepted('policy', 'rollout', 'start', 'versions', '--policy-version', '2');
     expect(await nextVersions(120)).toEqual(['STABLE 1']);
+    await eventually(() => shadowed.includes('ranker@3 2 heads'), 'version 3 scores in shadow');
     await accepted('policy', 'rollout', 'promote', 'versions', '--over-hold');
     await eventually(() => served.at(-1)?.arm === 'CANARY' || served.at(-2)?.arm === 'CANARY', 'a canary');
     expect(await nextVersions(120)).toEqual(['CANARY 3', 'STABLE 1']);

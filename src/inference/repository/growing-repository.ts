@@ -1,5 +1,6 @@
 import { MillraceError } from '../../core/errors.ts';
-import { inputDifference } from './family-contract.ts';
+import type { FamilyContract } from '../../core/request/family.ts';
+import { inputDifference, limitDifference } from './family-contract.ts';
 import type { ModelVersion } from './model-version.ts';
 import type { ModelRepository } from './open-repository.ts';
 
@@ -23,6 +24,8 @@ export function growingRepository(folder: ModelRepository): GrowingRepository {
     const [other] = [...added.values()].filter(({ version }) => version.family === family);
     return versions.findLast(({ variant }) => variant === 'baseline') ?? versions.at(-1) ?? other?.version;
   };
+  const contractOf = (family: string): FamilyContract | undefined =>
+    folder.families.find((known) => known.family === family)?.contract;
   return {
     root: folder.root,
     families: folder.families,
@@ -35,7 +38,9 @@ export function growingRepository(folder: ModelRepository): GrowingRepository {
       const fresh = repository.version(family, version);
       const reference = referenceOf(family);
       const difference = reference === undefined ? undefined : inputDifference(fresh, reference);
-      if (difference !== undefined) throw new MillraceError('INVALID_MODEL', difference);
+      const tighter = reference === undefined ? undefined : limitDifference(fresh, contractOf(family));
+      const problem = difference ?? tighter;
+      if (problem !== undefined) throw new MillraceError('INVALID_MODEL', problem);
       added.set(keyOf(family, version), { version: fresh, repository });
     },
     remove: (family, version) => void added.delete(keyOf(family, version)),

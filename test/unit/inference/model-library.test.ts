@@ -99,6 +99,16 @@ describe('a library of published versions', () => {
     await expect(library.fetch(await publish(), never)).rejects.toThrow(/takes other inputs than ranker\/1/);
   });
 
+  it('refuses a version that takes less than its family does', async () => {
+    const { origin, library, publish } = await setUp();
+    const path = join(origin, 'config.yaml');
+    const config = await readFile(path, 'utf8');
+    await writeFile(path, config.replace(/candidatesMax: \d+/, 'candidatesMax: 8'));
+    await expect(library.fetch(await publish(), never)).rejects.toThrow(
+      /candidatesMax is 8, and its family takes 2048/,
+    );
+  });
+
   it('leaves a version of the model folder where it is, and refuses another of that name', async () => {
     const { models, origin, library, publish } = await setUp();
     await cp(join(models, 'ranker/1'), origin, { recursive: true });
