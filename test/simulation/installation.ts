@@ -8,12 +8,14 @@ import { recordTopics, topicSpecs } from '../../src/contracts/topic-specs.ts';
 import { createTopicDelay } from '../../src/core/latency/topic-delay.ts';
 import { seededRandom } from '../../src/core/random/seeded-random.ts';
 import { createSignalExtractor } from '../../src/core/signals/extract.ts';
+import { growingRepository } from '../../src/inference/repository/growing-repository.ts';
 import { createSimulatedAccelerator } from '../../src/inference/simulated/accelerator.ts';
 import type { RandomStream } from '../../src/ports/random.ts';
 import { type VirtualClock, virtualClock } from '../../src/simulation/virtual-clock.ts';
 import { createAcceleratorWorkerStage } from '../../src/stages/accelerator-worker/stage.ts';
 import { createFeatureExtractorStage } from '../../src/stages/feature-extractor/stage.ts';
 import { DEFAULT_ROLLOUT_CONFIG } from '../../src/stages/policy-controller/controller-config.ts';
+import { openFleetVersions } from '../../src/stages/policy-controller/fleet-versions.ts';
 import { createPolicyControllerStage } from '../../src/stages/policy-controller/stage.ts';
 import { createFusedStage } from '../../src/stages/request-router/fused-stage.ts';
 import { PolicySource } from '../../src/stages/request-router/policy-source.ts';
@@ -21,7 +23,7 @@ import { Router } from '../../src/stages/request-router/router.ts';
 import { createRequestRouterStage, type RequestRouterConfig } from '../../src/stages/request-router/stage.ts';
 import type { Stage, StageDeps } from '../../src/stages/stage.ts';
 import { type OutsideLedger, openOutsideLedger } from '../../src/traffic/outside-ledger.ts';
-import { compileChecked, digestOf } from '../../src/wiring/policy-files.ts';
+import { compileChecked, digestOf, poolsOf } from '../../src/wiring/policy-files.ts';
 import { type SwitchableRegistry, switchableRegistry } from '../integration/switchable-registry.ts';
 import { noLibrary } from '../unit/stages/accelerator-worker/library.fixture.ts';
 import { Auditor } from './auditor.ts';
@@ -42,6 +44,7 @@ import {
 } from './fleet.ts';
 import { type Host, HostClock } from './host.ts';
 import { networkedBus } from './network.ts';
+import { simulatedLibrary } from './simulated-library.ts';
 
 export const SESSION_TIMEOUT_MS = 2_000;
 const DRAIN_TIMEOUT_MS = 1_000;
@@ -66,6 +69,8 @@ export interface InstallationOptions {
   topology: 'split' | 'fused';
   /** With codecs of its own, on a registry that can be switched off. */
   ownRegistry?: boolean;
+  /** Model versions can be published; these, by `family@version`, are refused by every worker, for these reasons. */
+  refusals?: ReadonlyMap<string, string>;
 }
 
 export type RouterHost = Host<Stage & { router: Router }>;
@@ -250,8 +255,10 @@ export class Installation {
   startWorker(pool: string, slot: number, name = `${pool}-${slot}`): Host {
     const incarnation = `${name} life ${this.#lives + 1}`;
     return this.#start(name, async (deps) => {
+      const own = growingRepository(repository);
+      const { refusals } = this.#options;
       const backend = createSimulatedAccelerator(
-        { repository, clock: deps.clock, random: seededRandom(this.random.seed + this.#lives) },
+        { repository: own, clock: deps.clock, random: seededRandom(this.random.seed + this.#lives) },
         PROFILE,
       );
       const chance = this.random.stream(`flaky ${incarnation}`);
@@ -283,14 +290,23 @@ export class Installation {
           versionsMax: 8,
           unloadAfterMs: 60_000,
         },
-        { ...deps, backend, models, store: this.store.connect(), library: noLibrary(), digest: digestOf },
+        {
+          ...deps,
+          backend,
+          models,
+          store: this.store.connect(),
+          library: refusals === undefined ? noLibrary() : simulatedLibrary(own, refusals),
+          digest: digestOf,
+        },
       );
     });
   }
 
   startController(name = 'controller'): Host {
-    return this.#start(name, (deps) =>
-      createPolicyControllerStage(
+    return this.#start(name, async (deps) => {
+      const fleetVersions =
+        this.#options.refusals === undefined ? undefined : await openFleetVersions(deps, poolsOf(FLEET));
+      return createPolicyControllerStage(
         {
           controller: name,
           acceptUnsigned: true,
@@ -303,9 +319,10 @@ export class Installation {
           store: this.store.connect(),
           digest: digestOf,
           checkPolicy: (bytes) => compileChecked(bytes, FLEET).document,
+          ...(fleetVersions && { fleetVersions }),
         },
-      ),
-    );
+      );
+    });
   }
 
   /** One of everything: two workers on the CPU, one on the GPU. */

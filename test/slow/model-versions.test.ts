@@ -40,6 +40,7 @@ function millrace(...args: string[]): Promise<Ran> {
 
 async function accepted(...args: string[]): Promise<string> {
   const ran = await millrace(...args);
+  console.info(`$ millrace ${args.join(' ')}\n${ran.out}`);
   expect(ran, args.join(' ')).toMatchObject({ code: 0 });
   return ran.out;
 }
@@ -216,6 +217,7 @@ describe('a model version', { timeout: 600_000 }, () => {
         '--wait',
         '120s',
       );
+      console.info(status.out);
       expect(status.code).toBe(1);
       const lines = status.out.split('\n').filter((line) => line.includes('FAILED'));
       expect(lines).toHaveLength(2);

@@ -53,7 +53,7 @@ export function versionsNotReady(
   workers: readonly WorkerVersions[],
   how: 'all' | 'some',
 ): string[] {
-  const able = workers.filter(({ pool }) => pools.has(pool));
+  const able = workers.filter(({ pool }) => pools.has(pool)).sort((a, b) => (a.worker < b.worker ? -1 : 1));
   return named.flatMap((version) => {
     if (able.length === 0)
       return [`no live worker of ${list(pools)} has told that it can run ${versionName(version)}`];
