@@ -7,8 +7,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ScoredResult } from '../../src/contracts/records.ts';
 import type { Stack } from '../../src/local-stack/stack.ts';
 import { startStack } from '../../src/local-stack/start-stack.ts';
+import { cutGraph, edit, expectNaN, rankerVersion } from '../unit/inference/ranker-version.ts';
 import { type Load, moreResults, startLoad } from './load.ts';
-import { cutGraph, edit, expectNaN, rankerVersion } from './ranker-version.ts';
 import { eventually, type PlannedProcess, type RealPipeline, startRealPipeline } from './real-pipeline.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-versions-'));

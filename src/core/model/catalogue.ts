@@ -57,8 +57,12 @@ export function writeCatalogue(catalogue: Catalogue): string {
   return JSON.stringify(catalogue);
 }
 
+/** Far more than all the versions that it may hold take. */
+const CATALOGUE_LENGTH_MAX = 4 * 1024 * 1024;
+
 /** Undefined for what is none of any version. */
 export function readCatalogue(document: string): Catalogue | undefined {
+  if (document.length > CATALOGUE_LENGTH_MAX) return undefined;
   const catalogue = parseJson(document, catalogueShape);
   return catalogue === MISFIT ? undefined : catalogue;
 }
