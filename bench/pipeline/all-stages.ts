@@ -1,7 +1,9 @@
 /** All stages of the pipeline in one process on one connection to Kafka, beside a relay in one process. Settings come from the environment. */
+
 import { countBuffersInHeapLimit } from '../../src/adapters/system/garbage-collection.ts';
 import { loadSettings } from '../../src/config/load-settings.ts';
-import { createBackend, loadModels, openModels } from '../../src/wiring/backends.ts';
+import { growingRepository } from '../../src/inference/repository/growing-repository.ts';
+import { createBackend, loadModels, openLibrary, openModels } from '../../src/wiring/backends.ts';
 import { poolOf, readFleet } from '../../src/wiring/policy-files.ts';
 import { whenReady } from '../../src/wiring/ready.ts';
 import { openRuntime } from '../../src/wiring/runtime.ts';
@@ -19,13 +21,14 @@ const { settings } = loadSettings(process.env);
 const runtime = await openRuntime(settings, 'all-stages');
 const { store } = runtime;
 const fleet = readFleet(settings);
-const repository = await openModels(settings, runtime.telemetry);
+const repository = growingRepository(await openModels(settings, runtime.telemetry));
+const { library, close } = openLibrary(settings, { ...runtime, repository });
 const { accelerator } = poolOf(fleet, settings.worker.pool);
 const backend = createBackend(settings, accelerator, { ...runtime, repository });
 const models = await loadModels(backend, repository, runtime.telemetry);
 const stages = [
   await startPolicyController(settings, runtime, { fleet, store }),
-  await startAcceleratorWorker(settings, runtime, { fleet, backend, models, repository }),
+  await startAcceleratorWorker(settings, runtime, { fleet, backend, models, repository, store, library }),
   await startRequestRouter(settings, runtime, { fleet, store, openModels: async () => repository }),
 ];
 if (settings.topology === 'split') stages.push(await startFeatureExtractor(settings, runtime, repository));
@@ -35,7 +38,7 @@ if (reason !== undefined) throw new Error(`not ready within ${READY_MS / 1_000} 
 process.once('disconnect', () => process.exit(1));
 process.once('message', () => {
   void Promise.all(stages.map((stage) => stage.close()))
-    .then(() => Promise.all([runtime.close(), backend.close()]))
+    .then(() => Promise.all([runtime.close(), backend.close(), close()]))
     .then(() => process.exit(0));
 });
 process.send?.('ready');

@@ -90,6 +90,7 @@ export class Traffic {
       metrics: {},
       fingerprint: '',
       refusals: [],
+      modelsNotReady: [],
     };
   }
 

@@ -1,4 +1,5 @@
-import { createBackend, loadModels, openModels } from '../../src/wiring/backends.ts';
+import { growingRepository } from '../../src/inference/repository/growing-repository.ts';
+import { createBackend, loadModels, openLibrary, openModels } from '../../src/wiring/backends.ts';
 import { poolOf, readFleet } from '../../src/wiring/policy-files.ts';
 import { startAcceleratorWorker } from '../../src/wiring/stages.ts';
 import { runService } from '../run-service.ts';
@@ -6,7 +7,8 @@ import { runService } from '../run-service.ts';
 await runService('accelerator-worker', async (settings, runtime) => {
   const fleet = readFleet(settings);
   const { accelerator } = poolOf(fleet, settings.worker.pool);
-  const repository = await openModels(settings, runtime.telemetry);
+  const repository = growingRepository(await openModels(settings, runtime.telemetry));
+  const { library, close } = openLibrary(settings, { ...runtime, repository });
   const backend = createBackend(settings, accelerator, { ...runtime, repository });
   void backend.failed.then((reason) => {
     runtime.telemetry.logger.error(
@@ -16,6 +18,18 @@ await runService('accelerator-worker', async (settings, runtime) => {
     process.exit(1);
   });
   const models = await loadModels(backend, repository, runtime.telemetry);
-  const stage = await startAcceleratorWorker(settings, runtime, { fleet, backend, models, repository });
-  return [{ ...stage, close: () => stage.close().then(() => backend.close()) }];
+  const stage = await startAcceleratorWorker(settings, runtime, {
+    ...{ fleet, backend, models, repository, library },
+    store: runtime.store,
+  });
+  return [
+    {
+      ...stage,
+      close: () =>
+        stage
+          .close()
+          .then(() => backend.close())
+          .then(close),
+    },
+  ];
 });

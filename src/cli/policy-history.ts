@@ -1,13 +1,8 @@
 import { Command } from 'commander';
-import type { ControlEvent } from '../contracts/records.ts';
-import { MillraceError } from '../core/errors.ts';
 import type { CliContext } from './context.ts';
+import { showHistory } from './decision-history.ts';
 import { count } from './flags.ts';
 import { scopeOfPolicy } from './policy-name.ts';
-import { EVENT_HEADERS, eventCells, shownEvent } from './shown-event.ts';
-import { tableLines } from './table.ts';
-import { waitingFor } from './waiting.ts';
-import { withClient } from './with-client.ts';
 
 interface HistoryFlags {
   max: number;
@@ -35,41 +30,11 @@ Examples:
   millrace policy history starter
   millrace policy history --max 20 --json | jq -r '[.at, .type, .actor] | @tsv'`,
     )
-    .action((name: string | undefined, flags: HistoryFlags) => history(context, name, flags));
-}
-
-async function history(context: CliContext, name: string | undefined, flags: HistoryFlags): Promise<void> {
-  const scope = name === undefined ? 'policy/*' : scopeOfPolicy(name);
-  await withClient(context, async (client) => {
-    const events = await waitingFor(
-      context,
-      'reading the control events',
-      newest(client.control.events({ scope, fromStart: true, follow: false }), flags),
+    .action((name: string | undefined, flags: HistoryFlags) =>
+      showHistory(context, name === undefined ? 'policy/*' : scopeOfPolicy(name), {
+        ...flags,
+        what: 'policy',
+        isOne: name !== undefined,
+      }),
     );
-    if (flags.json) {
-      for (const event of events) context.stdout.write(`${JSON.stringify(shownEvent(event))}\n`);
-    } else if (events.length > 0) {
-      context.stdout.write(`${tableLines(EVENT_HEADERS, events.map(eventCells)).join('\n')}\n`);
-    } else if (name === undefined) {
-      context.stdout.write('nothing was decided about any policy yet\n');
-    }
-    if (events.length === 0 && name !== undefined) throw unknownPolicy(name);
-  });
-}
-
-async function newest(events: AsyncIterable<ControlEvent>, flags: HistoryFlags): Promise<ControlEvent[]> {
-  const kept: ControlEvent[] = [];
-  for await (const event of events) {
-    if (event.type === 'rollout-looked' && !flags.looks) continue;
-    kept.push(event);
-    if (kept.length > flags.max) kept.shift();
-  }
-  return kept;
-}
-
-export function unknownPolicy(name: string): MillraceError {
-  return new MillraceError('INVALID_CONFIG', 'nothing was ever decided about a policy of this name', {
-    value: name,
-    advice: '`millrace policy history` shows all policies; MILLRACE_PREFIX says which installation',
-  });
 }

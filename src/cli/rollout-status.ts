@@ -3,7 +3,7 @@ import { evolve, INITIAL_CONTROLLER_STATE, scopeState } from '../core/control/co
 import type { ScopeState } from '../core/rollout/rollout-state.ts';
 import type { CliContext } from './context.ts';
 import { readControlLog } from './control-log.ts';
-import { unknownPolicy } from './policy-history.ts';
+import { unknownName } from './decision-history.ts';
 import { scopeOfPolicy } from './policy-name.ts';
 import { type RolloutView, rolloutView } from './rollout-view.ts';
 import { tableLines } from './table.ts';
@@ -39,7 +39,8 @@ async function status(context: CliContext, name: string, flags: { json: boolean 
   const scopeName = scopeOfPolicy(name);
   await withClient(context, async (client) => {
     const { events } = await waitingFor(context, 'reading the control events', readControlLog(client));
-    if (!events.some((event) => 'scope' in event && event.scope === scopeName)) throw unknownPolicy(name);
+    if (!events.some((event) => 'scope' in event && event.scope === scopeName))
+      throw unknownName('policy', name);
     const scope = scopeState(events.reduce(evolve, INITIAL_CONTROLLER_STATE), scopeName);
     const rollout = rolloutView(scope);
     context.stdout.write(

@@ -28,6 +28,7 @@ export function eventDetail({ reason, evidence }: Pick<ControlEvent, 'reason' | 
     return `${textOf(fields['name'])} ${String(fields['from'])} → ${String(fields['to'])}; ${textOf(fields['reason'])}`;
   const parts = [
     policyText(fields['policy']),
+    modelText(fields['model']),
     policyText(fields['candidate']),
     fields['from'] === undefined ? '' : `in place of ${policyText(fields['from'])}`,
     stepText(fields['to']),
@@ -45,6 +46,13 @@ function policyText(value: unknown): string {
   const { name, version, digest } = fieldsOf(value);
   if (typeof name !== 'string' || typeof version !== 'number') return '';
   return `${name}@${version}${typeof digest === 'string' ? ` ${digest.slice(0, DIGEST_SHOWN)}…` : ''}`;
+}
+
+/** `ranker@3 sha256:1507373c… from https://models.example/ranker/3/` */
+function modelText(value: unknown): string {
+  const { family, version, digest, source } = fieldsOf(value);
+  if (typeof family !== 'string' || typeof version !== 'string') return '';
+  return `${family}@${version} ${textOf(digest).slice(0, DIGEST_SHOWN)}… from ${textOf(source)}`;
 }
 
 const DIGEST_SHOWN = 'sha256:'.length + 8;

@@ -132,6 +132,32 @@ const worker = z.strictObject({
     .max(8)
     .default(2)
     .describe('Batches on the accelerator at once; 2 overlaps packing with computing.'),
+  modelCache: z
+    .string()
+    .default('')
+    .describe(
+      'Folder for the files of published model versions; workers of a machine may share it. One of this process alone, gone with it, where empty.',
+    ),
+  modelBytesMax: z
+    .number()
+    .int()
+    .min(1)
+    .max(4 * 1024 ** 3)
+    .default(1024 ** 3)
+    .describe('Largest published version that is fetched: all its files together.'),
+  modelFetchTimeoutMs: durationMs
+    .default(300_000)
+    .describe('How long fetching a published version may take; then it is tried again.'),
+  modelVersionsMax: z
+    .number()
+    .int()
+    .min(1)
+    .max(64)
+    .default(8)
+    .describe('Most published versions loaded at once, beside those of the model folder.'),
+  modelUnloadAfterMs: durationMs
+    .default(600_000)
+    .describe('A published version that no policy in use names any more is unloaded so long after.'),
   intraOpThreads: z.number().int().min(1).max(64).default(1).describe('Threads of one model run.'),
   heartbeatMs: durationMs.default(200).describe('Period of pool status.'),
   ackCoalesceMs: z

@@ -283,6 +283,8 @@ export interface Dispatch {
   model: string;
   /** Version that must serve; the pool's newest of the variant where absent. */
   modelVersion: string | null;
+  /** Version on its way to live, which scores the request beside it where the worker has nothing else to do; nothing comes of its scores but statistics. */
+  shadowVersion: string | null;
   /** Variant that must serve. */
   variant: Variant;
   /** Candidates [0, scoreLimit) are scored: baseline plus granted. */
@@ -333,6 +335,7 @@ export function makeDispatch(
     Dispatch,
     | 'attempt'
     | 'modelVersion'
+    | 'shadowVersion'
     | 'variant'
     | 'fallback'
     | 'degradation'
@@ -360,6 +363,7 @@ export function makeDispatch(
     memory: fields.memory,
     model: fields.model,
     modelVersion: fields.modelVersion === undefined ? null : fields.modelVersion,
+    shadowVersion: fields.shadowVersion === undefined ? null : fields.shadowVersion,
     variant: fields.variant === undefined ? 'BASELINE' : fields.variant,
     scoreLimit: fields.scoreLimit,
     baselineCandidates: fields.baselineCandidates,
@@ -447,6 +451,40 @@ export function makeModelServed(fields: ModelServed): ModelServed {
   };
 }
 
+export const VERSION_STATUSES = ['UNKNOWN', 'LOADING', 'READY', 'FAILED'] as const;
+/** READY: its files were fetched and checked, it is loaded, and its golden cases hold. */
+export type VersionStatus = (typeof VERSION_STATUSES)[number];
+
+/** A published model version, as this worker has it. */
+export interface PublishedVersion {
+  /** Family. */
+  family: string;
+  /** Version. */
+  version: string;
+  /** Variant, once READY. */
+  variant: Variant;
+  /** sha256:<hex> of the manifest of its files. */
+  digest: string;
+  /** Whether the worker can run it. */
+  status: VersionStatus;
+  /** Why it is FAILED, or still LOADING. */
+  reason: string;
+}
+
+/** Any PublishedVersion, its fields in the schema's order; what has a default may be left out. */
+export function makePublishedVersion(
+  fields: WithDefaults<PublishedVersion, 'variant' | 'digest' | 'status' | 'reason'>,
+): PublishedVersion {
+  return {
+    family: fields.family,
+    version: fields.version,
+    variant: fields.variant === undefined ? 'BASELINE' : fields.variant,
+    digest: fields.digest === undefined ? '' : fields.digest,
+    status: fields.status === undefined ? 'UNKNOWN' : fields.status,
+    reason: fields.reason === undefined ? '' : fields.reason,
+  };
+}
+
 /** Heartbeat of a worker. */
 export interface PoolStatus {
   /** Pool. */
@@ -471,8 +509,12 @@ export interface PoolStatus {
   kernels: string[];
   /** Memory domains. */
   memories: string[];
-  /** What it can run. */
+  /** What it can run for requests and policies that name no version. */
   models: ModelServed[];
+  /** Published versions that the worker was told of; those that are READY serve requests and policies that name them. */
+  published: PublishedVersion[];
+  /** Epoch of the catalogue of published versions that it follows; 0 for none. */
+  catalogueEpoch: number;
   /** Work per time against nominal. */
   speed: number;
   /** Most requests that it runs in one batch. */
@@ -499,6 +541,8 @@ export function makePoolStatus(
     | 'kernels'
     | 'memories'
     | 'models'
+    | 'published'
+    | 'catalogueEpoch'
     | 'speed'
     | 'batchRequests'
     | 'queuedPredictedMs'
@@ -521,6 +565,8 @@ export function makePoolStatus(
     kernels: fields.kernels === undefined ? [] : fields.kernels,
     memories: fields.memories === undefined ? [] : fields.memories,
     models: fields.models === undefined ? [] : fields.models,
+    published: fields.published === undefined ? [] : fields.published,
+    catalogueEpoch: fields.catalogueEpoch === undefined ? 0 : fields.catalogueEpoch,
     speed: fields.speed === undefined ? 1 : fields.speed,
     batchRequests: fields.batchRequests === undefined ? 1 : fields.batchRequests,
     queuedPredictedMs: fields.queuedPredictedMs === undefined ? 0 : fields.queuedPredictedMs,
@@ -1223,6 +1269,10 @@ export interface WorkerWindow {
   arm: Arm;
   /** Whether the statistics of a rollout count these requests. */
   analysed: boolean;
+  /** Scores and compute time of a model version on its way to live, on a sample of requests that another version answered: of a canary in shadow. Counts no outcomes, and is not analysed. */
+  shadow: boolean;
+  /** Of a shadow: requests of the sample that were not scored, for the worker had other work. */
+  shadowDropped: number;
   /** Name of the policy that decided. */
   policy: string;
   /** Epoch of the pointer under which it decided. */
@@ -1255,6 +1305,8 @@ export function makeWorkerWindow(
     | 'variant'
     | 'arm'
     | 'analysed'
+    | 'shadow'
+    | 'shadowDropped'
     | 'policy'
     | 'policyEpoch'
     | 'inTopicSketch'
@@ -1282,6 +1334,8 @@ export function makeWorkerWindow(
     variant: fields.variant === undefined ? 'BASELINE' : fields.variant,
     arm: fields.arm === undefined ? 'STABLE' : fields.arm,
     analysed: fields.analysed === undefined ? true : fields.analysed,
+    shadow: fields.shadow === undefined ? false : fields.shadow,
+    shadowDropped: fields.shadowDropped === undefined ? 0 : fields.shadowDropped,
     policy: fields.policy === undefined ? '' : fields.policy,
     policyEpoch: fields.policyEpoch === undefined ? 0 : fields.policyEpoch,
     inTopicSketch: fields.inTopicSketch === undefined ? EMPTY : fields.inTopicSketch,

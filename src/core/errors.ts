@@ -27,6 +27,7 @@ export const ERROR_CODES = {
   // models
   INVALID_MODEL: { retryable: false },
   MODEL_FAILED: { retryable: true },
+  MODEL_UNAVAILABLE: { retryable: true },
   // surroundings
   INVALID_CONFIG: { retryable: false },
   BUS_UNAVAILABLE: { retryable: true },

@@ -54,6 +54,7 @@ export interface LoadedModel {
   run(items: readonly ScoreItem[], kernel: string, memory?: string): Promise<BatchResult>;
   /** Expected time for such a batch: C_R per request and C_C per candidate (the request side is shared). */
   predictMs(requests: number, candidates: number): number;
+  /** Once no batch of it runs. */
   unload(): Promise<void>;
 }
 
@@ -65,7 +66,10 @@ export interface Accelerator {
    * not answered here is answered by whoever gets its slot next, and is not taken for poison.
    */
   readonly failed: Promise<string>;
-  /** @throws MillraceError INVALID_MODEL with the reason; whatever was loaded before stays. */
-  load(family: string, version: string): Promise<LoadedModel>;
+  /**
+   * @param options.besideOthers versions that serve meanwhile are not held up by the load, where the backend can help it
+   * @throws MillraceError INVALID_MODEL with the reason; whatever was loaded before stays.
+   */
+  load(family: string, version: string, options?: { besideOthers?: boolean }): Promise<LoadedModel>;
   close(): Promise<void>;
 }

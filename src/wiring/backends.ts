@@ -1,14 +1,21 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { packaged } from '../config/package-root.ts';
 import type { Settings } from '../config/settings.ts';
 import { createImmediateAccelerator } from '../inference/immediate.ts';
+import { modelLibrary } from '../inference/model-library.ts';
 import { createOnnxCpuAccelerator } from '../inference/onnx-cpu/accelerator.ts';
+import type { GrowingRepository } from '../inference/repository/growing-repository.ts';
 import { type ModelRepository, openRepository } from '../inference/repository/open-repository.ts';
 import { createSimulatedAccelerator } from '../inference/simulated/accelerator.ts';
 import { serviceProfile } from '../inference/simulated/profiles.ts';
 import type { Accelerator, LoadedModel } from '../ports/accelerator.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { ModelLibrary } from '../ports/model-library.ts';
 import type { RandomSource } from '../ports/random.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
+import { anyModelSource } from './model-source.ts';
 
 export async function openModels(settings: Settings, telemetry: Telemetry): Promise<ModelRepository> {
   const repository = await openRepository(packaged(settings.models, 'models', 'repository'));
@@ -63,4 +70,35 @@ export async function loadModels(
     }
   }
   return loaded;
+}
+
+/** Brings published versions to the accelerators of this process. */
+export interface OpenLibrary {
+  library: ModelLibrary;
+  /** Removes what only this process has. */
+  close(): void;
+}
+
+export function openLibrary(
+  { worker }: Settings,
+  { repository, clock, telemetry }: { repository: GrowingRepository; clock: Clock; telemetry: Telemetry },
+): OpenLibrary {
+  const own = worker.modelCache === '' ? mkdtempSync(join(tmpdir(), 'millrace-models-')) : undefined;
+  const library = modelLibrary({
+    folder: own ?? worker.modelCache,
+    source: anyModelSource(),
+    bytesMax: worker.modelBytesMax,
+    fetchTimeoutMs: worker.modelFetchTimeoutMs,
+    repository,
+    clock,
+    logger: telemetry.logger,
+  });
+  // In a folder of its own nobody left anything, and nobody will look for it.
+  const forgetful = { keepCatalogue: async () => undefined, keptCatalogue: async () => undefined };
+  return {
+    library: own === undefined ? library : { ...library, ...forgetful },
+    close() {
+      if (own !== undefined) rmSync(own, { recursive: true, force: true });
+    },
+  };
 }

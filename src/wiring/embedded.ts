@@ -10,6 +10,7 @@ import { recordTopics } from '../contracts/topic-specs.ts';
 import { topicNames } from '../contracts/topics.ts';
 import { MillraceError } from '../core/errors.ts';
 import { createTopicDelay } from '../core/latency/topic-delay.ts';
+import { growingRepository } from '../inference/repository/growing-repository.ts';
 import type { Accelerator } from '../ports/accelerator.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { MessageBus } from '../ports/message-bus.ts';
@@ -17,7 +18,7 @@ import type { RandomSource } from '../ports/random.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { Stage, StageDeps } from '../stages/stage.ts';
 import { applyTopics } from './apply-topics.ts';
-import { createBackend, loadModels, openModels } from './backends.ts';
+import { createBackend, loadModels, openLibrary, openModels } from './backends.ts';
 import { fleetPools, type PoolOfFleet, readBuiltInPolicy, readFleet } from './policy-files.ts';
 import {
   startAcceleratorWorker,
@@ -80,7 +81,8 @@ export async function startEmbedded(
     };
   };
   await createTopics(settings, connectBus('admin'));
-  const repository = await openModels(settings, telemetry);
+  const repository = growingRepository(await openModels(settings, telemetry));
+  const versions = openLibrary(settings, { repository, clock, telemetry });
   const stages: Stage[] = [];
   const buses: MessageBus[] = [];
   const backends: Accelerator[] = [];
@@ -90,6 +92,7 @@ export async function startEmbedded(
     for (const stage of [...stages].reverse()) await stage.close();
     for (const bus of buses) await bus.close();
     for (const backend of backends) await backend.close();
+    versions.close();
   };
   const start = async (stage: string, open: (deps: StageDeps) => Promise<Stage>): Promise<void> => {
     const deps = await openDeps(stage);
@@ -113,7 +116,10 @@ export async function startEmbedded(
     });
     const models = await loadModels(backend, repository, telemetry);
     await start(`worker-${pool}`, (deps) =>
-      startAcceleratorWorker(own, deps, { fleet, backend, models, repository }),
+      startAcceleratorWorker(own, deps, {
+        ...{ fleet, backend, models, repository, store },
+        library: versions.library,
+      }),
     );
   };
   try {

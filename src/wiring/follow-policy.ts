@@ -40,6 +40,7 @@ export function followPolicy(
   const thread = surroundings.checkIn === 'event-loop' ? undefined : policyThread(deps.clock);
   let policies: Policies = { stable: builtIn, canary: undefined };
   let swap: (() => void) | undefined;
+  let router: Router | undefined;
   const { stateFolder } = settings.router;
   const source = new PolicySource({
     store,
@@ -58,6 +59,7 @@ export function followPolicy(
       thread === undefined || swap === undefined
         ? compileChecked(bytes, fleet)
         : compilePolicy(await thread.read(bytes, fleet), { fleet }),
+    unservable: (compiled) => router?.unservable(compiled),
     apply: (stable, canary) => {
       policies = { stable, canary };
       swap?.();
@@ -70,9 +72,10 @@ export function followPolicy(
       await thread?.close();
     },
     policies: () => policies,
-    swapOn(router) {
-      swap = () => router.setPolicy(policies.stable, policies.canary);
-      if (router.policy !== policies.stable || router.canary !== policies.canary) swap();
+    swapOn(own) {
+      router = own;
+      swap = () => own.setPolicy(policies.stable, policies.canary);
+      if (own.policy !== policies.stable || own.canary !== policies.canary) swap();
     },
   };
 }

@@ -10,11 +10,13 @@ import { DEFAULT_TUNING } from '../core/tuning/tuning-terms.ts';
 import type { ModelRepository } from '../inference/repository/open-repository.ts';
 import type { Accelerator, LoadedModel } from '../ports/accelerator.ts';
 import type { ControlStore } from '../ports/control-store.ts';
+import type { ModelLibrary } from '../ports/model-library.ts';
 import { createAcceleratorWorkerStage } from '../stages/accelerator-worker/stage.ts';
 import {
   createFeatureExtractorStage,
   type FeatureExtractorConfig,
 } from '../stages/feature-extractor/stage.ts';
+import { openFleetVersions } from '../stages/policy-controller/fleet-versions.ts';
 import { MetricPoller } from '../stages/policy-controller/metric-poller.ts';
 import { openRolloutObserver } from '../stages/policy-controller/rollout-observer.ts';
 import { createPolicyControllerStage } from '../stages/policy-controller/stage.ts';
@@ -155,6 +157,8 @@ export async function startAcceleratorWorker(
     backend: Accelerator;
     models: readonly LoadedModel[];
     repository: ModelRepository;
+    store: ControlStore;
+    library: ModelLibrary;
   },
 ): Promise<Stage> {
   const { worker } = settings;
@@ -178,10 +182,19 @@ export async function startAcceleratorWorker(
       ackCoalesceMs: worker.ackCoalesceMs,
       unacknowledgedMax: settings.unacknowledgedMax,
       deadLetterPayload: settings.deadLetterPayload,
+      versionsMax: worker.modelVersionsMax,
+      unloadAfterMs: worker.modelUnloadAfterMs,
       build: packageVersion(),
       expectedSpeed: expectedSpeed(models, repository),
     },
-    { ...deps, backend: surroundings.backend, models },
+    {
+      ...deps,
+      backend: surroundings.backend,
+      models,
+      store: surroundings.store,
+      library: surroundings.library,
+      digest: digestOf,
+    },
   );
 }
 
@@ -202,6 +215,7 @@ export async function startPolicyController(
 ): Promise<Stage> {
   const { store } = surroundings;
   const observer = await openRolloutObserver({ ...deps, store, digest: digestOf });
+  const fleetVersions = await openFleetVersions(deps, poolsOf(surroundings.fleet));
   const metrics = metricsOf(settings.controller);
   const tuner = settings.controller.tuning ? await openTuner(deps, surroundings.fleet) : undefined;
   const stage = await createPolicyControllerStage(
@@ -216,6 +230,7 @@ export async function startPolicyController(
       ...deps,
       store,
       observer,
+      fleetVersions,
       ...(metrics === undefined ? {} : { metrics }),
       ...(tuner === undefined ? {} : { tuner }),
       digest: digestOf,
@@ -228,6 +243,7 @@ export async function startPolicyController(
     async close() {
       await stage.close();
       await observer.close();
+      await fleetVersions.close();
       await tuner?.close();
     },
   };

@@ -10,11 +10,12 @@ import { recordTopics } from '../../src/contracts/topic-specs.ts';
 import { type TopicNames, topicNames } from '../../src/contracts/topics.ts';
 import { createTopicDelay } from '../../src/core/latency/topic-delay.ts';
 import { seededRandom } from '../../src/core/random/seeded-random.ts';
+import { growingRepository } from '../../src/inference/repository/growing-repository.ts';
 import type { ControlStore } from '../../src/ports/control-store.ts';
 import type { MessageBus, TopicSpec } from '../../src/ports/message-bus.ts';
 import type { Stage, StageDeps } from '../../src/stages/stage.ts';
 import { plannedTopics } from '../../src/wiring/apply-topics.ts';
-import { createBackend, loadModels, openModels } from '../../src/wiring/backends.ts';
+import { createBackend, loadModels, openLibrary, openModels } from '../../src/wiring/backends.ts';
 import { fleetPools, poolOf, readFleet } from '../../src/wiring/policy-files.ts';
 import { whenReady } from '../../src/wiring/ready.ts';
 import { openBus } from '../../src/wiring/runtime.ts';
@@ -88,13 +89,17 @@ export async function startInProcessPipeline(
   const admin = await connect('admin');
   const specs = plannedTopics(settings).map((spec) => options.topic?.(spec, topics) ?? spec);
   await admin.admin.createTopics(specs);
-  const repository = await openModels(settings, telemetry);
+  const repository = growingRepository(await openModels(settings, telemetry));
+  const versions = openLibrary(settings, { repository, clock, telemetry });
   const { accelerator } = poolOf(fleet, settings.worker.pool);
   const backend = createBackend(settings, accelerator, { repository, clock, random: seededRandom(1) });
   const models = await loadModels(backend, repository, telemetry);
 
   open.push(
-    await startAcceleratorWorker(settings, await openDeps('worker'), { fleet, backend, models, repository }),
+    await startAcceleratorWorker(settings, await openDeps('worker'), {
+      ...{ fleet, backend, models, repository, store },
+      library: versions.library,
+    }),
   );
   open.push(await startPolicyController(settings, await openDeps('controller'), { fleet, store }));
   open.push(
@@ -135,6 +140,7 @@ export async function startInProcessPipeline(
       await Promise.all(buses.map((each) => each.close()));
       await store.close();
       await backend.close();
+      versions.close();
     },
   };
 }

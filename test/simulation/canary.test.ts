@@ -176,6 +176,7 @@ describe('the scores of a canary in the whole pipeline', () => {
       policy: 'sim',
       epoch: 2,
       candidateDigest: digestOf(CANDIDATE),
+      models: [],
       scoreEdges: {},
     };
     const look = () => installation.settle(observer.observe('policy/sim', watched));

@@ -9,12 +9,14 @@ import { recordTopics, topicSpecs } from '../../src/contracts/topic-specs.ts';
 import { createTopicDelay } from '../../src/core/latency/topic-delay.ts';
 import { seededRandom } from '../../src/core/random/seeded-random.ts';
 import { createSignalExtractor } from '../../src/core/signals/extract.ts';
+import { growingRepository } from '../../src/inference/repository/growing-repository.ts';
 import { createSimulatedAccelerator } from '../../src/inference/simulated/accelerator.ts';
 import type { RandomStream } from '../../src/ports/random.ts';
 import { type VirtualClock, virtualClock } from '../../src/simulation/virtual-clock.ts';
 import { createAcceleratorWorkerStage } from '../../src/stages/accelerator-worker/stage.ts';
 import { createFeatureExtractorStage } from '../../src/stages/feature-extractor/stage.ts';
 import { DEFAULT_ROLLOUT_CONFIG } from '../../src/stages/policy-controller/controller-config.ts';
+import { openFleetVersions } from '../../src/stages/policy-controller/fleet-versions.ts';
 import { createPolicyControllerStage } from '../../src/stages/policy-controller/stage.ts';
 import { createFusedStage } from '../../src/stages/request-router/fused-stage.ts';
 import { PolicySource } from '../../src/stages/request-router/policy-source.ts';
@@ -25,11 +27,13 @@ import { type OutsideLedger, openOutsideLedger } from '../../src/traffic/outside
 import { compileChecked, digestOf, poolOf, poolsOf } from '../../src/wiring/policy-files.ts';
 import { startPolicyController } from '../../src/wiring/stages.ts';
 import { type SwitchableRegistry, switchableRegistry } from '../integration/switchable-registry.ts';
+import { noLibrary } from '../unit/stages/accelerator-worker/library.fixture.ts';
 import { Auditor } from './auditor.ts';
 import { faultyModel } from './faulty-model.ts';
 import { costs, EXTRACTOR, LAYOUT, type Layout, PARTITIONS, ROUTER, repository, topics } from './fleet.ts';
 import { type Host, HostClock } from './host.ts';
 import { networkedBus } from './network.ts';
+import { simulatedLibrary } from './simulated-library.ts';
 
 export const SESSION_TIMEOUT_MS = 2_000;
 const DRAIN_TIMEOUT_MS = 1_000;
@@ -59,6 +63,8 @@ export interface InstallationOptions {
   layout?: Layout;
   /** Settings of controllers that are wired as in production; without any they are live at once with what is published, and see nothing. */
   controller?: Readonly<Record<string, unknown>>;
+  /** Model versions can be published; these, by `family@version`, are refused by every worker, for these reasons. */
+  refusals?: ReadonlyMap<string, string>;
 }
 
 export type RouterHost = Host<Stage & { router: Router }>;
@@ -264,9 +270,11 @@ export class Installation {
     const { fleet, profile, windowMs } = this.#layout;
     const { accelerator } = poolOf(fleet, pool);
     return this.#start(name, async (deps) => {
+      const own = growingRepository(repository);
+      const { refusals } = this.#options;
       const backend = createSimulatedAccelerator(
         {
-          repository,
+          repository: own,
           clock: deps.clock,
           random: seededRandom(this.random.seed + this.#lives),
           slowdown: (memory) => this.slowdown(pool, memory),
@@ -303,8 +311,17 @@ export class Installation {
           deadLetterPayload: 'full',
           build: 'test',
           expectedSpeed: 1,
+          versionsMax: 8,
+          unloadAfterMs: 60_000,
         },
-        { ...deps, backend, models },
+        {
+          ...deps,
+          backend,
+          models,
+          store: this.store.connect(),
+          library: refusals === undefined ? noLibrary() : simulatedLibrary(own, refusals),
+          digest: digestOf,
+        },
       );
     });
   }
@@ -318,8 +335,10 @@ export class Installation {
         startPolicyController(settings, deps, { fleet, store: this.store.connect() }),
       );
     }
-    return this.#start(name, (deps) =>
-      createPolicyControllerStage(
+    return this.#start(name, async (deps) => {
+      const fleetVersions =
+        this.#options.refusals === undefined ? undefined : await openFleetVersions(deps, poolsOf(fleet));
+      return createPolicyControllerStage(
         {
           controller: name,
           acceptUnsigned: true,
@@ -332,9 +351,10 @@ export class Installation {
           store: this.store.connect(),
           digest: digestOf,
           checkPolicy: (bytes) => compileChecked(bytes, fleet).document,
+          ...(fleetVersions && { fleetVersions }),
         },
-      ),
-    );
+      );
+    });
   }
 
   /** One of everything, and a worker per slot. */

@@ -38,6 +38,10 @@ export class WorkQueue<T> {
     return this.#heap[0]?.work;
   }
 
+  some(match: (work: Work<T>) => boolean): boolean {
+    return this.#heap.some(({ work }) => match(work));
+  }
+
   pop(): Work<T> | undefined {
     const first = this.#heap[0];
     const last = this.#heap.pop();

@@ -1,3 +1,4 @@
+import type { PublishedModel } from '../model/published-model.ts';
 import type { RolloutCommand } from '../rollout/decide-rollout.ts';
 import type { Observation } from '../rollout/observation.ts';
 import type { RolloutTerms } from '../rollout/rollout-terms.ts';
@@ -26,6 +27,7 @@ export type ControllerCommand = Sent &
         /** The rollout that begins by itself where the mode is staged. */
         readonly start: { readonly terms: RolloutTerms; readonly atMs: number } | undefined;
       }
+    | { readonly kind: 'publish-model'; readonly model: PublishedModel }
     | { readonly kind: 'roll-back'; readonly toVersion: number | undefined; readonly atMs: number }
     | { readonly kind: 'reseed' }
     | RolloutCommand

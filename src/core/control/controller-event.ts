@@ -1,3 +1,4 @@
+import type { PublishedModel } from '../model/published-model.ts';
 import type { RolloutCause, RolloutEvent } from '../rollout/rollout-event.ts';
 import type { RolloutTerms } from '../rollout/rollout-terms.ts';
 import type { TuningEvent } from '../tuning/tuning-event.ts';
@@ -16,6 +17,16 @@ export type ControllerEvent =
       live: boolean;
       /** The rollout that begins by itself. */
       start: { terms: RolloutTerms; atMs: number } | undefined;
+      epoch: number;
+    }
+  /** From now on workers fetch and check it. It serves only where a request or a policy names it. */
+  | {
+      type: 'model-published';
+      commandId: string;
+      scope: string;
+      actor: string;
+      model: PublishedModel;
+      /** Of the catalogue's pointer. */
       epoch: number;
     }
   | {

@@ -1,3 +1,5 @@
+import type { Publication } from '../model/catalogue.ts';
+import { versionName } from '../model/published-model.ts';
 import { conclude as concludeRollout } from '../rollout/conclude.ts';
 import { decideRollout } from '../rollout/decide-rollout.ts';
 import { ended, evolveRollout } from '../rollout/evolve-rollout.ts';
@@ -6,6 +8,7 @@ import { NO_SCOPE, type ScopeState, stageOf } from '../rollout/rollout-state.ts'
 import { evolveTuning } from '../tuning/evolve-tuning.ts';
 import type { CommandKind, ControllerCommand, ControllerInput } from './controller-command.ts';
 import type { ControllerEvent } from './controller-event.ts';
+import { catalogueEpoch, withModel } from './published-models.ts';
 import { listVersions, type PublishedPolicy } from './published-policy.ts';
 
 /**
@@ -16,6 +19,10 @@ export interface ControllerState {
   /** Leadership under which decisions are made. */
   readonly term: number;
   readonly scopes: ReadonlyMap<string, ScopeState>;
+  /** Model versions published, in the order of their first publication. */
+  readonly models: readonly Publication[];
+  /** How often a model version was published, one that was published again included. */
+  readonly publications: number;
   /** Commands already decided, by id: a command sent twice acts once. */
   readonly decided: ReadonlySet<string>;
   /** The latest time in the log, ms since the epoch: log time goes on from there, whatever a wall clock says. */
@@ -25,6 +32,8 @@ export interface ControllerState {
 export const INITIAL_CONTROLLER_STATE: ControllerState = {
   term: 0,
   scopes: new Map(),
+  models: [],
+  publications: 0,
   decided: new Set(),
   lastMs: 0,
 };
@@ -69,6 +78,14 @@ export function evolve(state: ControllerState, event: ControllerEvent): Controll
     case 'command-refused':
     case 'key-revoked':
       return withDecided(state, event.commandId);
+    case 'model-published': {
+      const publications = state.publications + 1;
+      return {
+        ...withDecided(state, event.commandId),
+        models: withModel(state.models, event.model, publications),
+        publications,
+      };
+    }
     default: {
       const scopes = new Map(state.scopes).set(
         event.scope,
@@ -80,7 +97,10 @@ export function evolve(state: ControllerState, event: ControllerEvent): Controll
   }
 }
 
-type ScopeEvent = Exclude<ControllerEvent, { type: 'leadership-taken' | 'command-refused' | 'key-revoked' }>;
+type ScopeEvent = Exclude<
+  ControllerEvent,
+  { type: 'leadership-taken' | 'command-refused' | 'key-revoked' | 'model-published' }
+>;
 
 function evolveScope(scope: ScopeState, event: ScopeEvent): ScopeState {
   switch (event.type) {
@@ -143,10 +163,25 @@ function decideInput(state: ControllerState, input: ControllerInput): Controller
     return { ...decision.happening, commandId: '', scope: input.scope, actor: AUTOMATIC };
   }
   if (input.commandId !== '' && state.decided.has(input.commandId)) return undefined;
-  return decideCommand(scope, input);
+  return input.kind === 'publish-model' ? decidePublishModel(state, input) : decideCommand(scope, input);
 }
 
-function decideCommand(scope: ScopeState, command: ControllerCommand): ControllerEvent {
+/** The files of a version never change: what was checked under its name is what serves under it. */
+function decidePublishModel(state: ControllerState, command: CommandKind<'publish-model'>): ControllerEvent {
+  const { model } = command;
+  const same = state.models.find((known) => versionName(known.model) === versionName(model))?.model;
+  if (same !== undefined && same.digest !== model.digest) {
+    return refuse(
+      command,
+      `${versionName(model)} is already published with another digest, ${same.digest}; give the new files a higher version`,
+    );
+  }
+  return { type: 'model-published', ...causeOf(command), model, epoch: catalogueEpoch(state) + 1 };
+}
+
+type ScopeCommand = Exclude<ControllerCommand, { kind: 'publish-model' }>;
+
+function decideCommand(scope: ScopeState, command: ScopeCommand): ControllerEvent {
   switch (command.kind) {
     case 'refused':
       return refuse(command, command.reason);

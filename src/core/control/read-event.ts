@@ -1,3 +1,4 @@
+import { modelShape } from '../model/model-shape.ts';
 import { rolloutEventShape, termsShape } from '../rollout/event-shape.ts';
 import { tuningEventShape } from '../tuning/event-shape.ts';
 import type { ControllerEvent } from './controller-event.ts';
@@ -38,6 +39,7 @@ const controlShapes: readonly Shape<ControllerEvent>[] = [
     atMs: optional(atMs, 0),
     epoch: count,
   }),
+  fields({ type: oneOf(['model-published']), ...cause, model: modelShape, epoch: count }),
   fields({ type: oneOf(['store-reseeded']), ...cause, epoch: count }),
   fields({ type: oneOf(['command-refused']), ...cause, reason: text }),
   fields({ type: oneOf(['key-revoked']), ...cause, keyId: text }),

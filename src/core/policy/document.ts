@@ -135,6 +135,9 @@ export const DEFAULT_ROLLOUT: RolloutPlan = {
 
 export const API_VERSION = 'millrace/v1';
 
+/** The versions that score a family's requests where a request pins none, by variant; a variant that is left out gets the newest of the model folder. */
+export type ModelChoice = { readonly [V in Variant]: string | undefined };
+
 /** A routing policy that was read and found well formed: every list of branches is total, and every condition has its types. */
 export interface PolicyDocument {
   readonly name: string;
@@ -145,6 +148,8 @@ export interface PolicyDocument {
   readonly tunables: readonly Tunable[];
   /** Values in force instead of the defaults of `tunables`. */
   readonly tuned: ReadonlyMap<string, number>;
+  /** By model family. */
+  readonly models: ReadonlyMap<string, ModelChoice>;
   readonly expect: Expectation | undefined;
   readonly tree: readonly Branch[];
   readonly tests: readonly GoldenTest[];
@@ -156,4 +161,12 @@ export interface PolicyDocument {
 /** All leaves in the order of the document, which is the order of their indexes. */
 export function leafBranches(tree: readonly Branch[]): LeafBranch[] {
   return tree.flatMap((branch) => (branch.kind === 'leaf' ? [branch] : leafBranches(branch.tree)));
+}
+
+/** `family@version` of every model version that the policy names, sorted. */
+export function namedModels({ models }: Pick<PolicyDocument, 'models'>): string[] {
+  const names = [...models].flatMap(([family, choice]) =>
+    VARIANTS.flatMap((variant) => (choice[variant] === undefined ? [] : [`${family}@${choice[variant]}`])),
+  );
+  return [...new Set(names)].sort();
 }

@@ -4,6 +4,7 @@ import {
   DEFAULT_ROLLOUT,
   type Expectation,
   type GoldenTest,
+  type ModelChoice,
   type PolicyDocument,
   ROLLOUT_UNITS,
   type RolloutPlan,
@@ -14,6 +15,7 @@ import {
 } from './document.ts';
 import { didYouMean } from './nearest.ts';
 import { readGuardrails } from './parse-guardrails.ts';
+import { readModels } from './parse-models.ts';
 import { NAME, NAME_ALLOWED, TreeReader } from './parse-tree.ts';
 import { DocumentError, type PolicyProblem, type Position } from './problem.ts';
 import { DocumentReader } from './reader.ts';
@@ -66,6 +68,7 @@ function readPolicy(reader: DocumentReader, root: SourceNode): PolicyDocument | 
     parent: 'optional',
     signals: 'optional',
     tuned: 'optional',
+    models: 'optional',
     expect: 'optional',
     tree: 'required',
     tests: 'optional',
@@ -91,6 +94,8 @@ function readPolicy(reader: DocumentReader, root: SourceNode): PolicyDocument | 
     fields.tuned === undefined
       ? new Map<string, number>()
       : readTuned(reader, fields.tuned, branches.tunables);
+  const models =
+    fields.models === undefined ? new Map<string, ModelChoice>() : readModels(reader, fields.models);
   const expect =
     fields.expect === undefined ? undefined : readExpectation(reader, fields.expect, branches.leafIds);
   const tests = fields.tests === undefined ? [] : readTests(reader, fields.tests, signals, branches.leafIds);
@@ -98,7 +103,7 @@ function readPolicy(reader: DocumentReader, root: SourceNode): PolicyDocument | 
   if (name === undefined || version === undefined) return undefined;
   const tunables = [...branches.tunables.values()];
   const positions = new Map(positionsOf(root));
-  return { name, version, parent, signals, tunables, tuned, expect, tree, tests, rollout, positions };
+  return { name, version, parent, signals, tunables, tuned, models, expect, tree, tests, rollout, positions };
 }
 
 function readSignals(reader: DocumentReader, node: SourceNode): ReadonlyMap<string, SignalType> {

@@ -10,7 +10,12 @@ type Pools = Observation['pools'];
  * it. A breach is a hold.
  */
 export function guardrailReasons(rollout: RolloutState): HoldReason[] {
-  return [...poolReasons(rollout), ...burnReasons(rollout), ...refusalReasons(rollout)];
+  return [
+    ...poolReasons(rollout),
+    ...burnReasons(rollout),
+    ...refusalReasons(rollout),
+    ...modelReasons(rollout),
+  ];
 }
 
 /** In how many looks one after another each pool was over its limits, this one included. */
@@ -65,6 +70,11 @@ function burnReasons({ burn, terms }: RolloutState): HoldReason[] {
 
 function refusalReasons({ lastLook }: RolloutState): HoldReason[] {
   return reason('router-refusal', lastLook?.refusals ?? [], 'routers refuse the policy: ');
+}
+
+function modelReasons({ lastLook }: RolloutState): HoldReason[] {
+  const problems = lastLook?.modelsNotReady ?? [];
+  return reason('model-not-ready', problems, 'model versions that the policy names cannot serve: ');
 }
 
 function reason(code: HoldReason['code'], what: readonly string[], before: string): HoldReason[] {

@@ -89,6 +89,7 @@ export const observationShape: Shape<Observation> = fields({
   metrics: optional(dictionary(reading), {}),
   fingerprint: text,
   refusals: list(text),
+  modelsNotReady: optional(list(text), []),
 });
 
 const NOTHING: ArmObservation = {
@@ -113,5 +114,6 @@ export function silentWindow(atMs: number, windowMs: number): Observation {
     metrics: {},
     fingerprint: '',
     refusals: [],
+    modelsNotReady: [],
   };
 }

@@ -49,4 +49,6 @@ export interface Observation {
   readonly fingerprint: string;
   /** NACKs of routers. */
   readonly refusals: readonly string[];
+  /** Why model versions that the candidate names cannot serve, by which worker. */
+  readonly modelsNotReady: readonly string[];
 }

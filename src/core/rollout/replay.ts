@@ -104,6 +104,8 @@ function inputOf(
       const { policy, live, start } = event;
       return { kind: 'publish-policy', ...sent, policy, mode: live ? 'immediate' : 'staged', start };
     }
+    case 'model-published':
+      return { kind: 'publish-model', ...sent, model: event.model };
     case 'key-revoked':
       return { kind: 'revoke-key', ...sent, keyId: event.keyId };
     case 'policy-rolled-back':

@@ -17,6 +17,7 @@ export const HOLD_CODES = [
   'pool-utilisation',
   'slo-burn',
   'router-refusal',
+  'model-not-ready',
   'score-histogram',
   'score-mean',
   'score-heads',

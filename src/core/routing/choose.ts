@@ -12,8 +12,11 @@ export interface TargetWanted {
 
 export interface ModelWanted {
   family: string;
+  /** Undefined: the newest of the variant in the worker's model folder. */
   version: string | undefined;
   variant: 'baseline' | 'enhanced';
+  /** The request named the version: no other will do. One that a policy named is replaced where nobody has it. */
+  isPinned: boolean;
 }
 
 export interface TargetChosen {
@@ -44,8 +47,33 @@ export type PoolsOf = (accelerator: string) => readonly string[];
  * Filter, score, pick: of the accelerator classes in the leaf's order the first that has a live worker able to serve; of its
  * slots with a credit the one with the least expected wait plus service, ties at random. Load alone never moves a
  * request to another class: a class that is alive but out of credits makes the request wait.
+ * Where no class has the version that the policy names, the newest of the model folders answers, which is degraded.
  */
 export function chooseTarget(
+  fleet: FleetState,
+  poolsOf: PoolsOf,
+  target: TargetWanted,
+  model: ModelWanted,
+  predictedMs: number,
+  nowMs: number,
+  random: () => number,
+): Choice {
+  const choice = chooseServing(fleet, poolsOf, target, model, predictedMs, nowMs, random);
+  if (choice.status !== 'no-worker' || model.version === undefined || model.isPinned) return choice;
+  const other = { ...model, version: undefined };
+  const inPlace = chooseServing(fleet, poolsOf, target, other, predictedMs, nowMs, random);
+  return inPlace.status === 'chosen'
+    ? { ...inPlace, target: inPlaceOf(model.version, inPlace.target) }
+    : inPlace;
+}
+
+function inPlaceOf(version: string, chosen: TargetChosen): TargetChosen {
+  const why = `version ${chosen.version} computed it in place of ${version}, which no live worker has`;
+  const { degradation } = chosen;
+  return { ...chosen, degradation: degradation === undefined ? why : `${degradation}; ${why}` };
+}
+
+function chooseServing(
   fleet: FleetState,
   poolsOf: PoolsOf,
   target: TargetWanted,
@@ -80,19 +108,26 @@ export function filterSlots(
   const without: Slot[] = [];
   for (const pool of pools) {
     for (const slot of fleet.slotsOf(pool)) {
-      if (!fleet.isLive(slot, nowMs) || versionServed(slot, model) === undefined) continue;
+      if (!fleet.isLive(slot, nowMs) || !servesModel(slot, model)) continue;
       (slot.status.kernels.includes(kernel) ? withKernel : without).push(slot);
     }
   }
   return withKernel.length > 0 ? withKernel : without;
 }
 
-/** The version that the slot's worker would run: the pinned one, else its newest of the variant. */
+export function servesModel(slot: Slot, model: ModelWanted): boolean {
+  return versionServed(slot, model) !== undefined;
+}
+
+/** The version that the slot's worker would run: the named one, else the newest of the variant in its model folder. */
 function versionServed({ status }: Slot, model: ModelWanted): string | undefined {
   for (const served of status.models) {
     if (served.family !== model.family) continue;
-    if (model.version === undefined ? served.variant === model.variant : served.version === model.version)
-      return served.version;
+    const isIt =
+      model.version === undefined
+        ? served.variant === model.variant && !served.isPublished
+        : served.version === model.version;
+    if (isIt) return served.version;
   }
   return undefined;
 }
@@ -148,7 +183,10 @@ function describe(
     ? target.memory
     : (slot.status.memories[0] ?? target.memory);
   const why: string[] = [];
-  if (accelerator !== target.accelerator) why.push(`no live worker of ${target.accelerator}`);
+  if (accelerator !== target.accelerator) {
+    const serving = model.version === undefined ? '' : ` serves ${model.family}@${model.version}`;
+    why.push(`no live worker of ${target.accelerator}${serving}`);
+  }
   if (kernel !== target.kernel) why.push(`no live worker of ${accelerator} has kernel ${target.kernel}`);
   if (memory !== target.memory) why.push(`the worker has no memory domain ${target.memory}`);
   return {

@@ -1,5 +1,14 @@
 import { Credits } from './credits.ts';
 
+/** A model version that a worker can run. */
+export interface VersionServed {
+  family: string;
+  version: string;
+  variant: 'baseline' | 'enhanced';
+  /** It was published, and serves only who names it; others serve also who names none. */
+  isPublished: boolean;
+}
+
 /** What a worker's heartbeat says, as far as routing needs it. */
 export interface WorkerStatus {
   pool: string;
@@ -12,7 +21,7 @@ export interface WorkerStatus {
   kernels: readonly string[];
   memories: readonly string[];
   /** `FleetState` keeps them newest first. */
-  models: readonly { family: string; version: string; variant: 'baseline' | 'enhanced' }[];
+  models: readonly VersionServed[];
   speed: number;
   batchRequests: number;
   queuedPredictedMs: number;

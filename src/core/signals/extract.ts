@@ -42,7 +42,7 @@ export interface SignalExtractor {
 
 /**
  * `costModels` is looked up at each request, so that a model can be fitted again: by `family`, and by `family@version` for requests
- * that ask for a version.
+ * that ask for a version; one that was published later is taken to cost what its family does.
  */
 export function createSignalExtractor(costModels: ReadonlyMap<string, CostModel>): SignalExtractor {
   const reader = createViewReader();
@@ -63,7 +63,8 @@ function costModelOf(
   costModels: ReadonlyMap<string, CostModel>,
 ): CostModel | undefined {
   const { family, version } = request;
-  return costModels.get(version === undefined ? family.family : `${family.family}@${version}`);
+  const ofFamily = costModels.get(family.family);
+  return version === undefined ? ofFamily : (costModels.get(`${family.family}@${version}`) ?? ofFamily);
 }
 
 function byName(values: Float64Array): Signals {

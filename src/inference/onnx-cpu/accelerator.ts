@@ -36,37 +36,61 @@ const CAPABILITIES: AcceleratorCapabilities = {
 /**
  * ONNX Runtime on the CPU, in one thread of its own: batches run one after another in the order of the calls, and the next
  * one is checked and packed while one runs. A version is accepted only when its digest, its inputs and outputs, and its golden cases hold.
+ * Making a session occupies its thread for as long as the graph is large, so a version that comes beside others gets another thread.
  */
 export function createOnnxCpuAccelerator(
   dependencies: OnnxCpuDependencies,
   options: OnnxCpuOptions = {},
 ): Accelerator {
   const { repository, clock } = dependencies;
-  const thread = sessionThread(clock);
+  const shared = sessionThread(clock);
+  const failed = Promise.withResolvers<string>();
+  void shared.died.then(failed.resolve);
   const arena = createSlabArena({ keptBytesMax: options.keptBytesMax ?? KEPT_BYTES_MAX });
   const models = new Set<OnnxModel>();
   return {
     capabilities: CAPABILITIES,
-    failed: thread.died,
-    async load(family, version): Promise<LoadedModel> {
+    failed: failed.promise,
+    async load(family, version, { besideOthers = false } = {}): Promise<LoadedModel> {
       const wanted = repository.version(family, version);
-      const died = thread.died.then((reason) => Promise.reject(refused(wanted, reason)));
-      const session = await Promise.race([createSession(thread, repository, wanted, options), died]);
+      const thread = besideOthers ? sessionThread(clock) : shared;
+      const leave = async (): Promise<void> => {
+        if (thread !== shared) await thread.close();
+      };
+      const session = await createOrDie(thread, repository, wanted, options).catch(async (error: unknown) => {
+        await leave();
+        throw error;
+      });
+      void thread.died.then(failed.resolve);
       const model = new OnnxModel({
         version: wanted,
         session,
         thread,
         arena,
-        onUnload: () => models.delete(model),
+        onUnload: async () => {
+          models.delete(model);
+          await leave();
+        },
       });
       models.add(model);
       return model;
     },
     async close() {
       await Promise.all([...models].map((model) => model.unload()));
-      await thread.close();
+      await shared.close();
     },
   };
+}
+
+/** A graph that kills its thread is refused like any other. */
+function createOrDie(
+  thread: SessionThread,
+  repository: ModelRepository,
+  version: ModelVersion,
+  options: OnnxCpuOptions,
+): Promise<number> {
+  const died = thread.died.then((reason) => Promise.reject(refused(version, reason)));
+  return Promise.race([createSession(thread, repository, version, options), died]);
 }
 
 /** @returns the session's number in the thread */

@@ -16,7 +16,7 @@ export interface OnnxModelParts {
   session: number;
   thread: SessionThread;
   arena: SlabArena;
-  onUnload: () => void;
+  onUnload: () => Promise<void>;
 }
 
 /** An item that goes into a call, and its place in the batch. */
@@ -83,7 +83,7 @@ export class OnnxModel implements LoadedModel {
   async #unload(): Promise<void> {
     await Promise.allSettled(this.#running);
     await this.#parts.thread.release(this.#parts.session);
-    this.#parts.onUnload();
+    await this.#parts.onUnload();
   }
 
   async #runBatch(items: readonly ScoreItem[]): Promise<BatchResult> {

@@ -35,3 +35,17 @@ export function inputDifference(version: ModelVersion, reference: ModelVersion):
   const name = `${version.family}/${version.version}`;
   return `${name} takes other inputs than ${reference.family}/${reference.version}: ${odd.join('; ')}`;
 }
+
+/** Why a request that the family takes could be too much for `version`; `undefined` where none is. */
+export function limitDifference(
+  version: ModelVersion,
+  family: FamilyContract | undefined,
+): string | undefined {
+  if (family === undefined) return undefined;
+  const limits = ['candidatesMax', 'sequenceLengthMax', 'tensorBytesMax'] as const;
+  const tighter = limits
+    .filter((limit) => version.limits[limit] < family[limit])
+    .map((limit) => `${limit} is ${version.limits[limit]}, and its family takes ${family[limit]}`);
+  if (tighter.length === 0) return undefined;
+  return `${version.family}/${version.version} takes less than requests to its family may have: ${tighter.join('; ')}`;
+}

@@ -42,9 +42,9 @@ export function createSimulatedAccelerator(
       datatypes: ['FP32', 'INT64'],
     },
     failed: inner?.failed ?? new Promise(() => undefined),
-    async load(family, version) {
+    async load(family, version, options) {
       const wanted = repository.version(family, version);
-      const innerModel = await inner?.load(family, version);
+      const innerModel = await inner?.load(family, version, options);
       return new SimulatedModel({
         clock,
         random,

@@ -1,6 +1,7 @@
 import { type Dispatch, makePoolStatus } from '../../contracts/records.ts';
-import { compareVersions } from '../../core/routing/choose.ts';
 import type { Accelerator, LoadedModel } from '../../ports/accelerator.ts';
+import type { ControlStore } from '../../ports/control-store.ts';
+import type { ModelLibrary } from '../../ports/model-library.ts';
 import { type RunningStage, runStage } from '../run-stage.ts';
 import {
   openDeadLetters,
@@ -11,10 +12,12 @@ import {
   staleFetch,
 } from '../stage.ts';
 import { AckSender } from './ack-sender.ts';
+import { LoadedVersions } from './loaded-versions.ts';
+import { PublishedVersions, type PublishedVersionsConfig } from './published-versions.ts';
 import { WorkerWindows } from './windows.ts';
 import { Worker, type WorkerConfig } from './worker.ts';
 
-export interface AcceleratorWorkerConfig extends Omit<WorkerConfig, 'simulated'> {
+export interface AcceleratorWorkerConfig extends Omit<WorkerConfig, 'simulated'>, PublishedVersionsConfig {
   /** Changes with every start. */
   incarnation: string;
   accelerator: string;
@@ -32,7 +35,13 @@ export interface AcceleratorWorkerConfig extends Omit<WorkerConfig, 'simulated'>
 
 export interface AcceleratorWorkerDeps extends StageDeps {
   backend: Accelerator;
+  /** Versions of the model folder, loaded. */
   models: readonly LoadedModel[];
+  /** Where published versions are learned of. */
+  store: ControlStore;
+  library: ModelLibrary;
+  /** `sha256:<hex>`. */
+  digest(bytes: Uint8Array): string;
 }
 
 /** dispatch → scored-results: owns slots, queues, batches, runs the model, reports. */
@@ -41,6 +50,7 @@ export async function createAcceleratorWorkerStage(
   deps: AcceleratorWorkerDeps,
 ): Promise<Stage & { worker: Worker }> {
   const results = await openResults(deps);
+  const loaded = new LoadedVersions(deps.models);
   const windows = new WorkerWindows(config, deps.clock, deps.random.stream(`${config.worker}.scores`));
   const acks: AckSender = new AckSender({
     worker: config.worker,
@@ -63,9 +73,16 @@ export async function createAcceleratorWorkerStage(
       results,
       acks,
       windows,
-      modelFor: modelChooser(deps.models),
+      modelFor: (family, version, variant) => loaded.modelFor(family, version, variant),
     },
   );
+  const published: PublishedVersions = new PublishedVersions(config, {
+    ...deps,
+    random: deps.random.stream(`${config.worker}.models`),
+    loaded,
+    inUse: (model) => worker.isUsing(model),
+    onChange: () => heartbeat.beat(),
+  });
   const topic = deps.topics.dispatch(config.pool);
   const deadLetters = await openDeadLetters<Dispatch>(deps, [topic], {
     stage: 'accelerator-worker',
@@ -74,9 +91,11 @@ export async function createAcceleratorWorkerStage(
     requestOf: (dispatch) => dispatch,
   });
   const slots: RunningStage[] = [];
-  const heartbeat = createHeartbeat(config, deps, worker, () =>
+  const heartbeat = createHeartbeat(config, deps, worker, published, () =>
     slots.flatMap((slot) => slot.assigned().map((owned) => owned.partition)),
   );
+  // Whoever takes up a slot finds requests there that name versions.
+  await published.start();
   const opened = await Promise.all(
     config.slots.map((slot) =>
       runStage<Dispatch>(deps, {
@@ -113,7 +132,7 @@ export async function createAcceleratorWorkerStage(
     inFlight: () => slots.reduce((sum, slot) => sum + slot.inFlight(), 0),
     async close() {
       heartbeat.leaving();
-      await Promise.all(slots.map((slot) => slot.close()));
+      await Promise.all([...slots.map((slot) => slot.close()), published.close()]);
       for (const cancel of cancels) cancel();
       acks.flush();
       publishWindows();
@@ -122,24 +141,11 @@ export async function createAcceleratorWorkerStage(
   };
 }
 
-/** The pinned version, else the newest of the variant. */
-function modelChooser(models: readonly LoadedModel[]) {
-  const newestFirst = models
-    .toSorted((a, b) => compareVersions(b.version, a.version))
-    .map((model) => ({ model, variant: model.variant.toUpperCase() }));
-  return (family: string, version: string | null, variant: Dispatch['variant']): LoadedModel | undefined => {
-    for (const known of newestFirst) {
-      if (known.model.family !== family) continue;
-      if (version === null ? known.variant === variant : known.model.version === version) return known.model;
-    }
-    return undefined;
-  };
-}
-
 function createHeartbeat(
   config: AcceleratorWorkerConfig,
   deps: AcceleratorWorkerDeps,
   worker: Worker,
+  published: PublishedVersions,
   owned: () => number[],
 ) {
   const codec = deps.codecs.for('PoolStatus');
@@ -180,6 +186,8 @@ function createHeartbeat(
         version: model.version,
         variant: model.variant === 'enhanced' ? 'ENHANCED' : 'BASELINE',
       })),
+      published: published.statuses(),
+      catalogueEpoch: published.epoch,
       speed: load.speed,
       batchRequests: load.batchRequests,
       queuedPredictedMs: load.queuedPredictedMs,

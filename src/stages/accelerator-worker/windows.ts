@@ -22,6 +22,8 @@ interface OpenWindow {
   variant: Dispatch['variant'];
   arm: Dispatch['policy']['arm'];
   analysed: boolean;
+  /** Of a version on its way to live, on requests that another one answered. */
+  shadow: boolean;
   policy: string;
   policyEpoch: number;
   inTopic: LatencySketch;
@@ -30,6 +32,7 @@ interface OpenWindow {
   endToEnd: LatencySketch;
   outcomes: Map<string, number>;
   late: number;
+  shadowDropped: number;
   heads: Map<string, HeadScores>;
   bytesMoved: number;
 }
@@ -84,6 +87,27 @@ export class WorkerWindows {
     for (const { name, values } of heads) headOf(window, name).sample(group, values[drawn] ?? 0);
   }
 
+  /** Of a version on its way to live, on a request that another one answered. */
+  shadowScored(
+    job: WorkerJob,
+    version: string,
+    scores: ItemScores,
+    computeMs: number,
+    bytesMoved: number,
+  ): void {
+    const dispatch = job.delivery.value;
+    const window = this.#shadowOf(dispatch, version);
+    window.compute.add(computeMs);
+    window.bytesMoved += bytesMoved;
+    for (const { name, values } of scores.heads) headOf(window, name).addAll(values);
+    if (dispatch.policy.analysed) this.#sample(window, job, scores);
+  }
+
+  /** A request of the sample that found no quiet moment. */
+  shadowDropped(dispatch: Dispatch, version: string): void {
+    this.#shadowOf(dispatch, version).shadowDropped += 1;
+  }
+
   ended(dispatch: Dispatch, outcome: OutcomeKind, late = false): void {
     const window = this.#of(dispatch);
     window.outcomes.set(outcome, (window.outcomes.get(outcome) ?? 0) + 1);
@@ -115,6 +139,8 @@ export class WorkerWindows {
       variant: window.variant,
       arm: window.arm,
       analysed: window.analysed,
+      shadow: window.shadow,
+      shadowDropped: window.shadowDropped,
       policy: window.policy,
       policyEpoch: window.policyEpoch,
       inTopicSketch: window.inTopic.toBytes(),
@@ -133,11 +159,17 @@ export class WorkerWindows {
     return this.#latest;
   }
 
-  #find(dispatch: Dispatch): OpenWindow {
+  /** Readers that do not know of shadows pass over what is not analysed. */
+  #shadowOf(dispatch: Dispatch, version: string): OpenWindow {
+    const policy = { ...dispatch.policy, arm: 'CANARY', analysed: false } as const;
+    return this.#find({ ...dispatch, modelVersion: version, policy }, true);
+  }
+
+  #find(dispatch: Dispatch, shadow = false): OpenWindow {
     const { kernel, memory, model, variant, policy } = dispatch;
     const modelVersion = dispatch.modelVersion ?? '';
     const { name, epoch, arm, analysed } = policy;
-    const key = [kernel, memory, model, modelVersion, variant, name, epoch, arm, analysed].join(' ');
+    const key = [kernel, memory, model, modelVersion, variant, name, epoch, arm, analysed, shadow].join(' ');
     let window = this.#open.get(key);
     if (window === undefined) {
       window = {
@@ -148,6 +180,7 @@ export class WorkerWindows {
         variant,
         arm,
         analysed,
+        shadow,
         policy: name,
         policyEpoch: epoch,
         inTopic: new LatencySketch(),
@@ -156,6 +189,7 @@ export class WorkerWindows {
         endToEnd: new LatencySketch(),
         outcomes: new Map(),
         late: 0,
+        shadowDropped: 0,
         heads: new Map(),
         bytesMoved: 0,
       };

@@ -4,6 +4,7 @@ import { planBatch } from '../../core/batching/plan.ts';
 import { type Work, WorkQueue } from '../../core/batching/work-queue.ts';
 import { type ErrorCode, MillraceError } from '../../core/errors.ts';
 import { Speed } from '../../core/latency/speed.ts';
+import { parseModelName } from '../../core/request/family.ts';
 import type { BatchResult, ItemResult, LoadedModel, ScoreItem } from '../../ports/accelerator.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { InboundRecord } from '../../ports/message-bus.ts';
@@ -13,6 +14,7 @@ import type { Delivery } from '../run-stage.ts';
 import { SchemaWait } from '../schema-wait.ts';
 import type { AckSender } from './ack-sender.ts';
 import { type Computed, failedResult, scoredResult, unscoredResult } from './results.ts';
+import { ShadowScoring } from './shadow-scoring.ts';
 import type { WorkerWindows } from './windows.ts';
 
 export interface WorkerConfig {
@@ -66,6 +68,8 @@ export class Worker {
   #alone: Work<WorkerJob>[] = [];
   readonly #schemaWait: SchemaWait<Delivery<Dispatch>>;
   #running = 0;
+  /** Batches on the accelerator, by model. */
+  readonly #runningOf = new Map<LoadedModel, number>();
   #serviceMs = 0;
   /** Predicted work of one request, decayed mean, ms. */
   #requestMs = 0;
@@ -73,6 +77,7 @@ export class Worker {
   #completedPredictedMs = 0;
   #busyMs = 0;
   readonly #speed: Speed;
+  readonly #shadow: ShadowScoring;
   #pumping = false;
 
   constructor(config: WorkerConfig, deps: WorkerDeps) {
@@ -80,6 +85,20 @@ export class Worker {
     this.#deps = deps;
     this.#schemaWait = new SchemaWait('accelerator-worker', deps);
     this.#speed = new Speed(config.expectedSpeed);
+    const { clock, windows, telemetry, modelFor } = deps;
+    this.#shadow = new ShadowScoring({
+      pool: config.pool,
+      clock,
+      windows,
+      requests: telemetry.counter({
+        name: 'millrace_shadow_requests_total',
+        help: 'Requests of the sample that a model version on its way to live scores beside the live one, by pool and outcome.',
+        labels: ['pool', 'outcome'],
+      }),
+      modelFor: (family, version) => modelFor(family, version, 'BASELINE'),
+      isIdle: () => this.#running === 0 && this.#queue.length === 0 && this.#alone.length === 0,
+      busyMs: () => this.#busyMs,
+    });
   }
 
   /** For heartbeats, acknowledgements and metrics. */
@@ -103,6 +122,17 @@ export class Worker {
     return this.#requestMs === 0
       ? batchRequestsMax
       : Math.max(1, Math.min(batchRequestsMax, Math.floor(batchMsMax / this.#requestMs)));
+  }
+
+  /** Whether a request here waits for this model, or is computed by it. */
+  isUsing(model: LoadedModel): boolean {
+    const isOf = (work: Work<WorkerJob>): boolean => work.payload.model === model;
+    return (
+      this.#shadow.isUsing(model) ||
+      (this.#runningOf.get(model) ?? 0) > 0 ||
+      this.#alone.some(isOf) ||
+      this.#queue.some(isOf)
+    );
   }
 
   handle(delivery: Delivery<Dispatch>): void {
@@ -145,7 +175,14 @@ export class Worker {
 
   #admit(delivery: Delivery<Dispatch>, request: ScoreRequest): void {
     const dispatch = delivery.value;
-    const model = this.#deps.modelFor(dispatch.model, dispatch.modelVersion, dispatch.variant);
+    const { model: family, modelVersion, variant } = dispatch;
+    const model = this.#deps.modelFor(family, modelVersion, variant);
+    const isPinned = parseModelName(request.model).version !== undefined;
+    const other = model !== undefined || isPinned ? undefined : this.#deps.modelFor(family, null, variant);
+    if (other !== undefined) {
+      this.#queueUp(inPlace(delivery, other), request, other);
+      return;
+    }
     if (model === undefined) {
       const error = new MillraceError('UNKNOWN_MODEL', 'this worker has no such model version', {
         value: `${dispatch.model}@${dispatch.modelVersion ?? dispatch.variant}`,
@@ -154,6 +191,11 @@ export class Worker {
       this.#end(delivery, failedResult(this.#computed(delivery, request), error));
       return;
     }
+    this.#queueUp(delivery, request, model);
+  }
+
+  #queueUp(delivery: Delivery<Dispatch>, request: ScoreRequest, model: LoadedModel): void {
+    const dispatch = delivery.value;
     const predictedMs = Math.max(0, dispatch.predictedMs);
     this.#enqueuedPredictedMs += predictedMs;
     this.#queue.push({
@@ -217,10 +259,23 @@ export class Worker {
     this.#running += 1;
     const items = batch.map((work) => itemOf(work.payload));
     const { model, delivery } = first.payload;
+    this.#runs(model, 1);
     model.run(items, delivery.value.kernel, delivery.value.memory).then(
-      (result) => this.#finish(batch, result, startedMs),
-      (error: unknown) => this.#fail(batch, error, startedMs),
+      (result) => {
+        this.#runs(model, -1);
+        this.#finish(batch, result, startedMs);
+      },
+      (error: unknown) => {
+        this.#runs(model, -1);
+        this.#fail(batch, error, startedMs);
+      },
     );
+  }
+
+  #runs(model: LoadedModel, more: 1 | -1): void {
+    const running = (this.#runningOf.get(model) ?? 0) + more;
+    if (running > 0) this.#runningOf.set(model, running);
+    else this.#runningOf.delete(model);
   }
 
   #finish(batch: readonly Work<WorkerJob>[], result: BatchResult, startedMs: number): void {
@@ -245,6 +300,7 @@ export class Worker {
         const scored = scoredResult(computed, item.scores, work.payload.model, late);
         this.#deps.windows.scored(work.payload, computed, item.scores, result.bytesMoved / batch.length);
         this.#end(work.payload.delivery, scored);
+        this.#shadow.offer(work.payload, itemOf(work.payload));
       } else {
         this.#end(work.payload.delivery, failedResult(computed, item.error));
       }
@@ -317,6 +373,18 @@ export class Worker {
       nowMs,
     };
   }
+}
+
+/** A policy's version that went away since the router heard of it: the newest of the folder answers, and says so. */
+function inPlace(delivery: Delivery<Dispatch>, { version }: LoadedModel): Delivery<Dispatch> {
+  const { modelVersion, degradation } = delivery.value;
+  const why = `version ${version} computed it in place of ${modelVersion}, which the worker lacks`;
+  const value = {
+    ...delivery.value,
+    modelVersion: version,
+    degradation: degradation === null ? why : `${degradation}; ${why}`,
+  };
+  return { ...delivery, value };
 }
 
 export interface WorkerLoad {

@@ -5,6 +5,7 @@ import type { SignalExtractor } from '../../core/signals/extract.ts';
 import { runStage } from '../run-stage.ts';
 import { openDeadLetters, openResults, type Stage, type StageDeps, staleFetch } from '../stage.ts';
 import { createExtractor, featuresRecord } from './extract.ts';
+import { followFamilyVersions } from './family-versions.ts';
 
 export interface FeatureExtractorConfig {
   /** Ingress topics to read: the default one and those of tenants. */
@@ -25,7 +26,8 @@ export async function createFeatureExtractorStage(
   const featuresTopic = deps.topics.fixed('features');
   const features = deps.codecs.for('RoutableRequest');
   const partitions = await deps.bus.partitionCount(featuresTopic);
-  const extract = createExtractor({ families: config.families, limits: config.limits }, deps);
+  const versions = await followFamilyVersions(deps, config.families);
+  const extract = createExtractor({ families: versions.families, limits: config.limits }, deps);
   const counter = deps.telemetry.counter({
     name: 'millrace_extracted_total',
     help: 'Requests read from ingress, by how the extractor ended them.',
@@ -68,6 +70,9 @@ export async function createFeatureExtractorStage(
     name: 'feature-extractor',
     unready: () => staleFetch(running.sinceLastFetchMs()),
     inFlight: () => running.inFlight(),
-    close: () => running.close(),
+    async close() {
+      await running.close();
+      await versions.close();
+    },
   };
 }

@@ -1,7 +1,7 @@
 import type { Codecs } from '../../contracts/codec.ts';
 import { type ControlCommand, type ControlEvent, makeControlEvent } from '../../contracts/records.ts';
 import type { TopicNames } from '../../contracts/topics.ts';
-import type { ControllerInput } from '../../core/control/controller-command.ts';
+import type { ControllerCommand, ControllerInput } from '../../core/control/controller-command.ts';
 import type { ControllerEvent } from '../../core/control/controller-event.ts';
 import {
   type ControllerState,
@@ -16,12 +16,15 @@ import type { Clock } from '../../ports/clock.ts';
 import type { ControlStore } from '../../ports/control-store.ts';
 import type { InboundRecord, MessageBus, OutboundRecord } from '../../ports/message-bus.ts';
 import type { Telemetry } from '../../ports/telemetry.ts';
+import { CataloguePointer } from './catalogue-pointer.ts';
 import { ControlLog, type LogEntry, type SentCommand } from './control-log.ts';
 import type { ControllerConfig } from './controller-config.ts';
+import type { FleetVersions } from './fleet-versions.ts';
 import { LogTime } from './log-time.ts';
 import { lookOf } from './look.ts';
 import type { MetricPoller } from './metric-poller.ts';
 import { PointerWriter } from './pointer-writer.ts';
+import { PolicyTexts } from './policy-texts.ts';
 import { type CheckedPolicy, CommandReader } from './read-command.ts';
 import type { RolloutObserver } from './rollout-observer.ts';
 import { SignatureGate, type TrustedKeys } from './signature-gate.ts';
@@ -43,6 +46,8 @@ export interface ControllerDeps {
   signatures?: TrustedKeys;
   /** Sees what rollouts do to the traffic. Without one nothing is seen, and a rollout is held for it. */
   observer?: Pick<RolloutObserver, 'observe'>;
+  /** Knows which workers can run which model versions; without it a policy may name any. */
+  fleetVersions?: Pick<FleetVersions, 'hasHeard' | 'heard' | 'notReady'>;
   /** Polls the queries of the guardrails of policies; without one, a policy that has any is refused. */
   metrics?: Pick<MetricPoller, 'take'>;
   /** Sees what the tuning of policies is decided by; without one nothing is tuned. */
@@ -69,7 +74,11 @@ export class Controller {
   readonly #log: ControlLog;
   readonly #time: LogTime;
   readonly #pointers: PointerWriter;
+  readonly #catalogue: CataloguePointer;
+  readonly #texts: PolicyTexts;
   readonly #reader: CommandReader;
+  /** Of commands that were decided by another: what the fleet is like now plays no part. */
+  readonly #pastReader: CommandReader;
   readonly #gate: SignatureGate;
   #state: ControllerState = INITIAL_CONTROLLER_STATE;
   #documents = new Map<string, Uint8Array>();
@@ -82,15 +91,19 @@ export class Controller {
     this.#log = new ControlLog(deps);
     this.#time = new LogTime(deps.clock);
     const { store, clock, telemetry, digest, checkPolicy } = deps;
-    const document = (wanted: string): Uint8Array | undefined => this.#documents.get(wanted);
+    const document = (wanted: string): Uint8Array | undefined =>
+      this.#documents.get(wanted) ?? this.#catalogue.document(wanted);
     this.#pointers = new PointerWriter({ store, clock, telemetry, document });
+    this.#texts = new PolicyTexts((wanted) => this.#documents.get(wanted), checkPolicy);
+    this.#catalogue = new CataloguePointer({ pointers: this.#pointers, digest, texts: this.#texts });
     this.#gate = new SignatureGate(config.acceptUnsigned, deps.signatures);
+    const readsMetrics = deps.metrics !== undefined;
+    const reading = { digest, checkPolicy, document, gate: this.#gate, readsMetrics };
+    const { fleetVersions } = deps;
+    this.#pastReader = new CommandReader(config, reading);
     this.#reader = new CommandReader(config, {
-      digest,
-      checkPolicy,
-      document,
-      gate: this.#gate,
-      readsMetrics: deps.metrics !== undefined,
+      ...reading,
+      ...(fleetVersions && { modelsNotReady: (policy) => fleetVersions.notReady(policy, 'all') }),
     });
   }
 
@@ -114,6 +127,7 @@ export class Controller {
     this.#state = evolve(this.#state, { type: 'leadership-taken', term });
     this.#time.begin(this.#state.lastMs);
     for (const scope of this.#state.scopes.keys()) await this.#takeOver(scope, over);
+    await this.#catalogue.bring(this.#state, over);
   }
 
   /**
@@ -121,16 +135,29 @@ export class Controller {
    * before the store has it, the next leader writes it.
    */
   async handle(record: InboundRecord, command: ControlCommand, over: AbortSignal): Promise<void> {
-    const input = this.#reader.read(command, this.#state, this.#time.nowMs(), record.timestampMs);
+    const input = await this.#read(record, command);
+    over.throwIfAborted();
     if (input.kind === 'publish-policy') this.#documents.set(input.policy.digest, command.body);
     await this.#act(input, { record, commandId: input.commandId, command }, over);
+  }
+
+  /** A refusal may be for workers that were not heard of yet: then it is asked again, once. */
+  async #read(record: InboundRecord, command: ControlCommand): Promise<ControllerCommand> {
+    const read = (): ControllerCommand =>
+      this.#reader.read(command, this.#state, this.#time.nowMs(), record.timestampMs);
+    const input = read();
+    const { fleetVersions } = this.#deps;
+    if (input.kind !== 'refused' || fleetVersions === undefined || fleetVersions.hasHeard()) return input;
+    await fleetVersions.heard();
+    return read();
   }
 
   /** Looks at every rollout that runs: what was seen, and what follows from it, goes into the log, and then into the store. */
   async look(over: AbortSignal): Promise<void> {
     for (const [name, scope] of this.#state.scopes) {
       if (scope.rollout === undefined || over.aborted) continue;
-      const look = await lookOf(name, scope, this.#time.nowMs(), this.#config.rollout.lookMs, this.#deps);
+      const deps = { ...this.#deps, texts: this.#texts };
+      const look = await lookOf(name, scope, this.#time.nowMs(), this.#config.rollout.lookMs, deps);
       if (look !== undefined) await this.#act(look, undefined, over);
     }
   }
@@ -160,6 +187,7 @@ export class Controller {
   async reconcile(over: AbortSignal): Promise<void> {
     for (const [name, scope] of this.#state.scopes)
       if (!over.aborted) await this.#pointers.reconcile(name, scope, this.#state.term);
+    if (!over.aborted) await this.#catalogue.reconcile(this.#state);
   }
 
   /** The event for a record on the control topic that cannot be read: it changes nothing, and the log says so. */
@@ -174,6 +202,7 @@ export class Controller {
     await this.#record(conclude(this.#state, input.scope), cause, over);
     await this.#record(decide(this.#state, input), cause, over);
     await this.#bringPointer(input.scope, over);
+    await this.#catalogue.bring(this.#state, over);
   }
 
   /**
@@ -235,7 +264,7 @@ export class Controller {
       while (undecided[0] !== undefined && undecided[0][0] < limit) {
         const [, { command, appendedMs }] = undecided[0];
         undecided.shift();
-        const input = this.#reader.read(command, this.#state, this.#state.lastMs, appendedMs);
+        const input = this.#pastReader.read(command, this.#state, this.#state.lastMs, appendedMs);
         if (input.kind === 'publish-policy') this.#documents.set(input.policy.digest, command.body);
         for (const event of decide(this.#state, input)) {
           this.#state = evolve(this.#state, event);

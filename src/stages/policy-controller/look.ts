@@ -4,7 +4,9 @@ import type { Observation } from '../../core/rollout/observation.ts';
 import { observationShape, silentWindow } from '../../core/rollout/observation-shape.ts';
 import type { RolloutState, ScopeState } from '../../core/rollout/rollout-state.ts';
 import type { Telemetry } from '../../ports/telemetry.ts';
+import type { FleetVersions } from './fleet-versions.ts';
 import type { MetricPoller } from './metric-poller.ts';
+import type { PolicyTexts } from './policy-texts.ts';
 import type { RolloutObserver } from './rollout-observer.ts';
 
 /** An observer that is silent for so many looks has nothing to say: that counts as no data. */
@@ -12,6 +14,8 @@ const SILENT_LOOKS = 3;
 
 export interface LookDeps {
   observer?: Pick<RolloutObserver, 'observe'>;
+  fleetVersions?: Pick<FleetVersions, 'notReady'>;
+  texts: Pick<PolicyTexts, 'policy' | 'named'>;
   /** Without one no query of a policy's guardrails can be read, and each fails for it. */
   metrics?: Pick<MetricPoller, 'take'>;
   telemetry: Telemetry;
@@ -29,16 +33,21 @@ export async function lookOf(
   lookMs: number,
   deps: LookDeps,
 ): Promise<Look | undefined> {
-  const { rollout, epoch } = scope;
+  const { rollout, epoch, live } = scope;
   if (rollout === undefined) return undefined;
   const { name: policy, digest: candidateDigest } = rollout.candidate;
   const scoreEdges = Object.fromEntries(
     Object.entries(rollout.scores).map(([head, { edges }]) => [head, edges]),
   );
-  const seen = await deps.observer?.observe(name, { policy, epoch, candidateDigest, scoreEdges });
+  const models = [live?.digest ?? '', candidateDigest].flatMap((digest) => deps.texts.named(digest));
+  const watched = { policy, epoch, candidateDigest, models, scoreEdges };
+  const seen = await deps.observer?.observe(name, watched);
   if (seen !== undefined) {
     const metrics = readMetrics(name, rollout, deps);
-    const observation = observationShape({ ...seen, metrics, atMs: nowMs });
+    const candidate = deps.texts.policy(candidateDigest);
+    const modelsNotReady =
+      candidate === undefined ? [] : (deps.fleetVersions?.notReady(candidate, 'some') ?? []);
+    const observation = observationShape({ ...seen, metrics, modelsNotReady, atMs: nowMs });
     if (observation !== MISFIT) return { kind: 'look', scope: name, observation };
     deps.telemetry.logger.error({ scope: name }, 'an observation of a rollout is impossible; it is left out');
   }

@@ -11,6 +11,7 @@ import {
   readTune,
 } from '../../core/control/read-body.ts';
 import type { CommandCheck } from '../../core/control/verify-command.ts';
+import { readPublishedModel } from '../../core/model/read-published-model.ts';
 import { leafBranches, type PolicyDocument } from '../../core/policy/document.ts';
 import { type RolloutTerms, stagesOf } from '../../core/rollout/rollout-terms.ts';
 import { childPolicy, nextVersion } from './child-policy.ts';
@@ -18,7 +19,10 @@ import type { ControllerConfig, RolloutConfig } from './controller-config.ts';
 import type { SignatureGate } from './signature-gate.ts';
 
 /** What the controller needs to know of a policy; a PolicyDocument is one. */
-export type CheckedPolicy = Pick<PolicyDocument, 'name' | 'version' | 'expect' | 'rollout' | 'tree'>;
+export type CheckedPolicy = Pick<
+  PolicyDocument,
+  'name' | 'version' | 'models' | 'expect' | 'rollout' | 'tree'
+>;
 
 export interface CommandReaderDeps {
   /** `sha256:<hex>`. */
@@ -30,14 +34,19 @@ export interface CommandReaderDeps {
   /** Whether queries of guardrails can be read. */
   readsMetrics: boolean;
   gate: Pick<SignatureGate, 'check' | 'revocationRefusal'>;
+  /** Why the fleet cannot run the model versions that a policy names; without it that is not asked. */
+  modelsNotReady?(policy: CheckedPolicy): readonly string[];
 }
 
-const SUPPORTED = 'PUBLISH_POLICY, START, PROMOTE, HOLD, ABORT, ROLL_BACK, TUNE, RESEED, REVOKE_KEY';
+const SUPPORTED =
+  'PUBLISH_POLICY, PUBLISH_MODEL, START, PROMOTE, HOLD, ABORT, ROLL_BACK, TUNE, RESEED, REVOKE_KEY';
 /** A key for policies alone must not be able to take keys out. */
 const KEYS_SCOPE = 'keys';
 
 /** Of a commandId, a scope, an actor: they stand in the log for ever. */
 const NAME_LENGTH_MAX = 128;
+
+const REASONS_SHOWN_MAX = 5;
 
 interface Sent {
   commandId: string;
@@ -97,6 +106,8 @@ export class CommandReader {
     switch (command.type) {
       case 'PUBLISH_POLICY':
         return this.#publish(command, sent, atMs);
+      case 'PUBLISH_MODEL':
+        return this.#publishModel(body, sent);
       case 'START':
         return this.#start(body, sent, state, atMs);
       case 'PROMOTE':
@@ -139,11 +150,21 @@ export class CommandReader {
       const reason = `the policy is named ${name}, so the command's scope must be ${scope}, not ${command.scope}`;
       return { kind: 'refused', ...sent, reason };
     }
+    const notReady = this.#notReady(checked);
+    if (notReady !== undefined) return { kind: 'refused', ...sent, reason: notReady };
     const unreadable = this.#unreadableGuardrails(checked);
     if (unreadable !== undefined) return { kind: 'refused', ...sent, reason: unreadable };
     const start = mode === 'staged' && autoStart ? { terms: this.#terms(checked), atMs } : undefined;
     const policy = { digest: this.#deps.digest(command.body), name, version };
     return { kind: 'publish-policy', ...sent, policy, mode, start };
+  }
+
+  #publishModel(body: string, sent: Sent): ControllerCommand {
+    const model = readPublishedModel(body, (text) => this.#deps.digest(Buffer.from(text)));
+    const scope = `model/${model.family}`;
+    if (sent.scope === scope) return { kind: 'publish-model', ...sent, model };
+    const reason = `the model's family is ${model.family}, so the command's scope must be ${scope}, not ${sent.scope}`;
+    return { kind: 'refused', ...sent, reason };
   }
 
   /** The text is checked again: the fleet may have changed since it was published. */
@@ -157,6 +178,8 @@ export class CommandReader {
       return { kind: 'refused', ...sent, reason };
     }
     const checked = this.#deps.checkPolicy(bytes);
+    const notReady = this.#notReady(checked);
+    if (notReady !== undefined) return { kind: 'refused', ...sent, reason: notReady };
     const unreadable = this.#unreadableGuardrails(checked);
     if (unreadable !== undefined) return { kind: 'refused', ...sent, reason: unreadable };
     const terms = this.#terms(checked);
@@ -167,6 +190,14 @@ export class CommandReader {
       autoRollback: autoRollback ?? terms.autoRollback,
     };
     return { kind: 'start', ...sent, version, terms: asked, atMs };
+  }
+
+  #notReady(policy: CheckedPolicy): string | undefined {
+    const reasons = this.#deps.modelsNotReady?.(policy) ?? [];
+    if (reasons.length === 0) return undefined;
+    const more = reasons.length > REASONS_SHOWN_MAX ? ` and ${reasons.length - REASONS_SHOWN_MAX} more` : '';
+    const shown = reasons.slice(0, REASONS_SHOWN_MAX).join('; ');
+    return `${policy.name} ${policy.version} names model versions that are not ready: ${shown}${more}. See millrace model status`;
   }
 
   #tune(body: string, sent: Sent, state: ControllerState, atMs: number): ControllerCommand {

@@ -10,6 +10,8 @@ export interface Watched {
   policy: string;
   epoch: number;
   candidateDigest: string;
+  /** `family@version` of what the policies of both arms name. */
+  models: readonly string[];
   /** By head, what the scores of the stage are counted between, where that is settled: see `HeadScores`. */
   scoreEdges: Readonly<Record<string, readonly number[]>>;
 }
@@ -45,7 +47,7 @@ const STATUS_STALE_MS = 3_000;
  */
 export class RolloutWindows {
   readonly #digest: (text: string) => string;
-  #watched: Watched = { policy: '', epoch: -1, candidateDigest: '', scoreEdges: {} };
+  #watched: Watched = { policy: '', epoch: -1, candidateDigest: '', models: [], scoreEdges: {} };
   #arms: Record<Arm, ArmCounts> = { STABLE: newArm(), CANARY: newArm() };
   #shadow: ShadowCounts | undefined;
   #pools = new Map<string, PoolCounts>();
@@ -76,7 +78,9 @@ export class RolloutWindows {
     if (!this.#seen.isNew(`${window.worker} ${window.incarnation}`, window.sequence)) return;
     this.#poolOf(window.pool).queue.merge(LatencySketch.fromBytes(window.queueSketch));
     const { epoch, policy } = this.#watched;
-    if (window.policyEpoch !== epoch || window.policy !== policy || !window.analysed) return;
+    if (window.policyEpoch !== epoch || window.policy !== policy) return;
+    if (window.shadow) this.#scores.take(window);
+    if (window.shadow || !window.analysed) return;
     const counts = this.#arms[window.arm];
     addCounts(counts.outcomes, window.outcomes);
     this.#scores.take(window);
@@ -123,6 +127,7 @@ export class RolloutWindows {
       metrics: {},
       fingerprint: this.#fingerprint(nowMs),
       refusals,
+      modelsNotReady: [],
     };
     this.#freeze();
     this.#clear(nowMs);
@@ -198,12 +203,14 @@ export class RolloutWindows {
     };
   }
 
-  /** Which builds serve which models in which pools; workers that come and go do not change it. */
+  /**
+   * Which builds serve which models in which pools; of published versions those that the policies name. Workers that come and go do not change it.
+   */
   #fingerprint(nowMs: number): string {
     const parts = new Set<string>();
     for (const [worker, { status, atMs }] of this.#statuses) {
       if (nowMs - atMs > STATUS_STALE_MS) this.#statuses.delete(worker);
-      else parts.add(servedBy(status));
+      else for (const part of servedBy(status, this.#watched.models)) parts.add(part);
     }
     return this.#digest([...parts].sort().join('\n'));
   }
@@ -252,9 +259,16 @@ function quantiles(sketch: LatencySketch): readonly [number, number, number] | u
   return [sketch.quantileMs(p50), sketch.quantileMs(p95), sketch.quantileMs(p99)];
 }
 
-function servedBy({ pool, build, backend, models }: PoolStatus): string {
+function servedBy(
+  { pool, build, backend, models, published }: PoolStatus,
+  named: readonly string[],
+): string[] {
   const served = models.map(({ family, version, variant }) => `${family}@${version} ${variant}`).sort();
-  return [pool, build, backend, ...served].join(' ');
+  // Each for itself: a worker that is still loading one is not another kind of worker.
+  const ready = published
+    .filter(({ family, version, status }) => status === 'READY' && named.includes(`${family}@${version}`))
+    .map(({ family, version, digest }) => `${pool} ${family}@${version} ${digest}`);
+  return [[pool, build, backend, ...served].join(' '), ...ready];
 }
 
 function isSame(a: Watched, b: Watched): boolean {

@@ -27,7 +27,10 @@ const CHECKS_PER_PERIOD = 20;
 export async function createPolicyControllerStage(
   config: PolicyControllerConfig,
   deps: StageDeps &
-    Pick<ControllerDeps, 'digest' | 'checkPolicy' | 'observer' | 'metrics' | 'tuner' | 'signatures'> & {
+    Pick<
+      ControllerDeps,
+      'digest' | 'checkPolicy' | 'observer' | 'metrics' | 'tuner' | 'fleetVersions' | 'signatures'
+    > & {
       store: ControlStore;
     },
 ): Promise<Stage & { controller: Controller }> {

@@ -1,5 +1,6 @@
 import type { PolicyDecision, RoutableRequest } from '../../contracts/records.ts';
 import type { Leaf } from '../../core/policy/compile.ts';
+import type { PolicyDocument } from '../../core/policy/document.ts';
 import { explainDecision } from '../../core/policy/explain.ts';
 import type { TargetWanted } from '../../core/routing/choose.ts';
 import type { ActivePolicy } from './active-policy.ts';
@@ -17,6 +18,10 @@ export class DecidingPolicy {
     this.leaves = active.compiled.leaves;
     this.#targets = this.leaves.map((leaf) => ({ ...leaf.target, fallback: leaf.fallback }));
     this.#vector = new Float64Array(active.compiled.signalNames.length);
+  }
+
+  get document(): PolicyDocument {
+    return this.active.compiled.document;
   }
 
   /** Index of the leaf. */

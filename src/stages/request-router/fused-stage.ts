@@ -1,6 +1,7 @@
 import type { ScoreRequest } from '../../contracts/records.ts';
 import type { SignalExtractor } from '../../core/signals/extract.ts';
 import { createExtractor } from '../feature-extractor/extract.ts';
+import { followFamilyVersions } from '../feature-extractor/family-versions.ts';
 import type { FeatureExtractorConfig } from '../feature-extractor/stage.ts';
 import { runStage } from '../run-stage.ts';
 import { openDeadLetters, type Stage, type StageDeps, staleFetch } from '../stage.ts';
@@ -20,7 +21,8 @@ export async function createFusedStage(
 ): Promise<Stage & { router: Router }> {
   const rig = await openRouter(config.router, deps, stable, canary);
   const { router, results } = rig;
-  const extract = createExtractor(config.extractor, deps);
+  const versions = await followFamilyVersions(deps, config.extractor.families);
+  const extract = createExtractor({ ...config.extractor, families: versions.families }, deps);
   const running = await runStage<ScoreRequest>(deps, {
     name: 'fused-router',
     subscription: {
@@ -65,6 +67,7 @@ export async function createFusedStage(
     async close() {
       await running.close();
       await rig.close();
+      await versions.close();
     },
   };
 }

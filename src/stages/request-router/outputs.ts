@@ -18,6 +18,8 @@ export interface DispatchStamp {
   predictedMs: number;
   /** On the router's monotonic clock. */
   nowMs: number;
+  /** Version that scores it once more, in shadow. */
+  shadowVersion: string | null;
 }
 
 /** What the worker gets of a request. */
@@ -38,6 +40,7 @@ export function dispatchOf(
     memory: target.memory,
     model: request.model,
     modelVersion: target.version,
+    shadowVersion: stamp.shadowVersion,
     variant: variantOf(target, request.model),
     scoreLimit: request.baselineCandidates,
     baselineCandidates: request.baselineCandidates,

@@ -1,4 +1,5 @@
 import { MillraceError } from '../../core/errors.ts';
+import type { CompiledPolicy } from '../../core/policy/compile.ts';
 import type { RouterReport } from '../../core/rollout/router-report.ts';
 import type { Cancel, Clock } from '../../ports/clock.ts';
 import type { CanaryPointer, ControlStore, PolicyPointer, PolicyRef } from '../../ports/control-store.ts';
@@ -16,6 +17,11 @@ export interface PointerAdoptionOptions extends PolicyCheckOptions {
   scope: string;
   /** Where what passed every check is kept for the next start; nowhere where it is left out. */
   lastKnownGood?: LastKnownGood | undefined;
+  /**
+   * Why the fleet as it is now could not serve a policy on its way to live; undefined where it could, or where it is not known. A policy that is
+   * live is never refused for that: what it cannot have is answered in another way.
+   */
+  unservable?(compiled: CompiledPolicy): string | undefined;
   /** The swap: from now on these decide. Called only where something changed. */
   apply(stable: ActivePolicy, canary: ActiveCanary | undefined): void;
 }
@@ -136,6 +142,8 @@ export class PointerAdoption {
     }
     const verdict = await this.#verdictOn(canary.policy);
     if (this.#closed) return undefined;
+    const unservable = verdict.status === 'passed' ? this.#options.unservable?.(verdict.compiled) : undefined;
+    if (unservable !== undefined) return { status: 'refused', epoch, what: 'canary', reason: unservable };
     if (verdict.status === 'passed') this.#canary = canaryOf(pointer, canary, verdict);
     if (verdict.status === 'passed' || verdict.lasting) this.#save(pointer);
     return verdict.status === 'passed'

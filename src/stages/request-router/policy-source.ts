@@ -1,8 +1,7 @@
-import { MillraceError } from '../../core/errors.ts';
 import { type RouterReport, writeRouterReport } from '../../core/rollout/router-report.ts';
-import type { Cancel } from '../../ports/clock.ts';
 import type { ControlStore, PolicyPointer } from '../../ports/control-store.ts';
 import type { RandomStream } from '../../ports/random.ts';
+import { PointerFollower } from '../pointer-follower.ts';
 import { PointerAdoption, type PointerAdoptionOptions } from './pointer-adoption.ts';
 
 export interface PolicySourceOptions extends PointerAdoptionOptions {
@@ -12,9 +11,6 @@ export interface PolicySourceOptions extends PointerAdoptionOptions {
   member: string;
 }
 
-const POLL_MS = 1_000;
-/** A poll comes so much earlier or later at random, so that routers that started together do not ask together. */
-const POLL_JITTER = 0.2;
 const REPORT_TTL_MS = 10_000;
 /** A report is made anew before it is gone. */
 const REPORT_EVERY_MS = 4_000;
@@ -22,18 +18,14 @@ const REPORT_EVERY_MS = 4_000;
 const START_WAIT_MS = 500;
 
 /**
- * Follows the policy pointer. A hint is a hint: the pointer is also read each second, give or take 20 %. What it means is up to
- * `PointerAdoption`; here is when the store is read, and what is reported to it. A store that is away, empty or older changes nothing.
+ * Follows the policy pointer: what it means is up to `PointerAdoption`; here is what is reported of it to the store. A store that is away, empty or
+ * older changes nothing.
  */
 export class PolicySource {
   readonly #options: PolicySourceOptions;
   readonly #adoption: PointerAdoption;
-  #reading: Promise<void> | undefined;
-  #again = false;
+  readonly #follower: PointerFollower;
   #closed = false;
-  #watching = false;
-  #unwatch: (() => Promise<void>) | undefined;
-  #cancelPoll: Cancel | undefined;
   /** What was said last; of what an earlier life surely said, the repetition is due at a random moment. */
   #reported: { text: string; atMs: number } | undefined;
   /** Alarms that were raised, so that each is raised once. */
@@ -42,6 +34,14 @@ export class PolicySource {
   constructor(options: PolicySourceOptions) {
     this.#options = options;
     this.#adoption = new PointerAdoption(options);
+    this.#follower = new PointerFollower({
+      ...options,
+      take: async (pointer, askedAtMs) => {
+        const report = await this.#adoption.take(pointer, askedAtMs);
+        if (report !== undefined && !this.#closed) await this.#report(report, pointer);
+      },
+      unreadable: (error) => this.#refuseUnreadable(error),
+    });
   }
 
   /**
@@ -55,13 +55,12 @@ export class PolicySource {
     if (epoch !== undefined) {
       const text = writeRouterReport({ status: 'applied', epoch });
       this.#reported = { text, atMs: clock.monotonicMs() - REPORT_EVERY_MS * random.next() };
-      this.#pollAfter(POLL_MS * (1 + POLL_JITTER) * random.next());
+      this.#follower.startSometime();
       return;
     }
-    this.#pollAfter(this.#nextPollMs());
     await new Promise<void>((resolve) => {
       const cancel = clock.after(START_WAIT_MS, resolve);
-      void this.#ask().then(() => {
+      void this.#follower.start().then(() => {
         cancel();
         resolve();
       });
@@ -70,83 +69,7 @@ export class PolicySource {
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#cancelPoll?.();
-    await Promise.all([this.#adoption.close(), this.#unwatch?.()]);
-  }
-
-  #nextPollMs(): number {
-    return POLL_MS * (1 - POLL_JITTER + 2 * POLL_JITTER * this.#options.random.next());
-  }
-
-  #pollAfter(delayMs: number): void {
-    this.#cancelPoll = this.#options.clock.after(delayMs, () => {
-      void this.#ask();
-      this.#pollAfter(this.#nextPollMs());
-    });
-  }
-
-  /** Sees to it that hints come, and reads. */
-  async #ask(): Promise<void> {
-    if (!this.#watching) await this.#watch();
-    if (!this.#closed) await this.#read();
-  }
-
-  async #watch(): Promise<void> {
-    const { store, scope, telemetry } = this.#options;
-    this.#watching = true;
-    // The first one says that the watch stands: whoever asked for it reads right after anyway.
-    let isFirst = true;
-    const onHint = (): void => {
-      if (!isFirst) void this.#read();
-      isFirst = false;
-    };
-    try {
-      const unwatch = await store.watch(scope, onHint);
-      if (this.#closed) await unwatch();
-      else this.#unwatch = unwatch;
-    } catch (error) {
-      this.#watching = false;
-      telemetry.logger.debug(
-        { scope, error: String(error) },
-        'no hints of the control store yet; polling goes on',
-      );
-    }
-  }
-
-  /** One reading at a time, however many hints come; those that come meanwhile are answered by one more. */
-  #read(): Promise<void> {
-    if (this.#reading !== undefined) {
-      this.#again = true;
-      return this.#reading;
-    }
-    this.#reading = this.#readUntilQuiet();
-    return this.#reading;
-  }
-
-  async #readUntilQuiet(): Promise<void> {
-    do {
-      this.#again = false;
-      await this.#readOnce();
-    } while (this.#again && !this.#closed);
-    this.#reading = undefined;
-  }
-
-  async #readOnce(): Promise<void> {
-    const { store, clock, scope, telemetry } = this.#options;
-    try {
-      const askedAtMs = clock.monotonicMs();
-      const pointer = await store.readPointer(scope);
-      if (this.#closed) return;
-      const report = await this.#adoption.take(pointer, askedAtMs);
-      if (report !== undefined && !this.#closed) await this.#report(report, pointer);
-    } catch (error) {
-      if (error instanceof MillraceError && error.code === 'STORE_UNAVAILABLE') {
-        const what = 'the control store does not answer; the policy in force stays';
-        telemetry.logger.debug({ scope, error: error.message }, what);
-      } else if (!this.#closed) {
-        await this.#refuseUnreadable(error);
-      }
-    }
+    await Promise.all([this.#adoption.close(), this.#follower.close()]);
   }
 
   /** The pointer is no pointer; what ran goes on running. */

@@ -2,9 +2,11 @@ import type { RecordCodec } from '../../contracts/codec.ts';
 import type { Dispatch, DispatchAck, PoolStatus } from '../../contracts/records.ts';
 import type { TopicNames } from '../../contracts/topics.ts';
 import { type ErrorCode, MillraceError } from '../../core/errors.ts';
+import type { CompiledPolicy } from '../../core/policy/compile.ts';
 import { HeavyKeys } from '../../core/rollout/heavy-keys.ts';
 import { chooseTarget, type PoolsOf, type TargetChosen } from '../../core/routing/choose.ts';
 import { FleetState } from '../../core/routing/fleet-state.ts';
+import { missingModels } from '../../core/routing/missing-models.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { InboundRecord } from '../../ports/message-bus.ts';
 import type { RandomStream } from '../../ports/random.ts';
@@ -17,7 +19,7 @@ import type { RouteJob } from './route-job.ts';
 import { RouterCounts } from './router-counts.ts';
 import { Shadow, type ShadowWindow } from './shadow.ts';
 import { WaitingRequests } from './waiting.ts';
-import { modelWanted, predictedMsOf } from './wanted.ts';
+import { modelsNamed, modelWanted, predictedMsOf } from './wanted.ts';
 import { workerStatusOf } from './worker-status.ts';
 
 export interface RouterConfig {
@@ -136,6 +138,16 @@ export class Router {
     for (const job of this.#waiting.take((waiting) => gone(waiting.job.record))) job.abandon();
   }
 
+  /** Why the versions that a policy names cannot serve its leaves as the fleet is now; undefined where they can. */
+  unservable({ leaves, document }: CompiledPolicy): string | undefined {
+    const named = leaves.map((leaf) => ({
+      target: { ...leaf.target, fallback: leaf.fallback },
+      models: modelsNamed(document, leaf),
+    }));
+    const missing = missingModels(this.fleet, this.#config.poolsOf, named, this.#deps.clock.monotonicMs());
+    return missing.length === 0 ? undefined : missing.join('; ');
+  }
+
   /** Gives up dispatches that nobody can be waiting for any more. */
   sweep(): void {
     this.fleet.sweep(this.#deps.clock.monotonicMs());
@@ -210,7 +222,7 @@ export class Router {
       this.fleet,
       this.#config.poolsOf,
       decided.policy.targetAt(decided.leaf),
-      modelWanted(job.request, leaf),
+      modelWanted(job.request, decided.policy.document, leaf),
       predictedMs,
       nowMs,
       this.#random,
@@ -232,7 +244,9 @@ export class Router {
     const { router, ackPartition, giveUpGraceMs } = this.#config;
     const { slot } = target;
     const sequence = this.#sequence + 1;
-    const dispatch = dispatchOf(job, decided, target, { router, ackPartition, sequence, predictedMs, nowMs });
+    const shadowVersion = this.#shadow?.versionFor(job.request, target) ?? null;
+    const stamp = { router, ackPartition, sequence, predictedMs, nowMs, shadowVersion };
+    const dispatch = dispatchOf(job, decided, target, stamp);
     const value = this.#deps.dispatchCodec.encode(dispatch);
     this.#sequence = sequence;
     this.fleet.recordDispatch(slot, {

@@ -3,7 +3,7 @@ import { LatencySketch } from '../../core/latency/sketch.ts';
 import type { Leaf } from '../../core/policy/compile.ts';
 import { sameTarget } from '../../core/policy/diff.ts';
 import { isApart, predictLatencyMs, projectUtilisation } from '../../core/rollout/projection.ts';
-import type { PoolsOf } from '../../core/routing/choose.ts';
+import type { PoolsOf, TargetChosen } from '../../core/routing/choose.ts';
 import type { FleetState } from '../../core/routing/fleet-state.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Decided, DecidingPolicy } from './deciding-policy.ts';
@@ -11,6 +11,9 @@ import { modelWanted, predictedMsOf } from './wanted.ts';
 
 /** One decision in so many is timed: reading the clock costs as much as deciding. */
 const TIMED_EVERY = 16;
+
+/** Workers score one request in so many once more by a candidate's model version, if they have the time. */
+const VERSION_SAMPLED_EVERY = 4;
 
 /** What a candidate in shadow would have done in one window. */
 export interface ShadowWindow {
@@ -47,6 +50,7 @@ export class Shadow {
   /** By the index of the stable leaf × number of the candidate's leaves + index of the candidate's leaf. */
   readonly #pairs = new Map<number, Pair>();
   #decisions = 0;
+  #sampled = 0;
   /** By leaf of the stable policy. */
   readonly #exceptions = new Map<string, number>();
   /** In microseconds. */
@@ -72,6 +76,31 @@ export class Shadow {
     } catch {
       const { id } = this.#stable.leafAt(decided.leaf);
       this.#exceptions.set(id, (this.#exceptions.get(id) ?? 0) + 1);
+    }
+  }
+
+  /**
+   * The version that would score the request if the candidate decided it, for every fourth request: where that is another one than the target's,
+   * and the target's worker has it.
+   */
+  versionFor(request: RoutableRequest, { slot, version }: TargetChosen): string | null {
+    if (this.#candidate.document.models.size === 0 || request.modelVersion !== null) return null;
+    this.#sampled += 1;
+    if (this.#sampled % VERSION_SAMPLED_EVERY !== 0) return null;
+    const wanted = this.#versionOf(request);
+    if (wanted === undefined || wanted === version) return null;
+    const { models } = slot.status;
+    const isServed = models.some((each) => each.family === request.model && each.version === wanted);
+    return isServed ? wanted : null;
+  }
+
+  #versionOf(request: RoutableRequest): string | undefined {
+    try {
+      const leaf = this.#candidate.leafAt(this.#candidate.decide(request));
+      return modelWanted(request, this.#candidate.document, leaf).version;
+    } catch {
+      // counted where the request was observed
+      return undefined;
     }
   }
 
@@ -143,7 +172,7 @@ export class Shadow {
         fleet,
         poolsOf,
         policy.targetAt(leaf.index),
-        modelWanted(request, leaf),
+        modelWanted(request, policy.document, leaf),
         predictedMsOf(request),
         nowMs,
       );

@@ -85,6 +85,7 @@ function look(minutes: number, fields: Partial<Observation>): ControllerInput {
         : { 'ranker/ctr': headScores(fields.stable?.requests ?? 0, fields.canary.requests) },
     fingerprint: 'f',
     refusals: [],
+    modelsNotReady: [],
     ...fields,
   };
   return { kind: 'look', scope, observation };

@@ -125,6 +125,16 @@ describe('a signed command', () => {
       /controller's, and may not sign PUBLISH_POLICY; allowed: PROMOTE, HOLD/,
     ],
     [
+      "a controller's key that publishes a model",
+      signed(command({ type: 'PUBLISH_MODEL' }), tuner),
+      /may not sign PUBLISH_MODEL/,
+    ],
+    [
+      'a model, of a key for policies',
+      signed(command({ scope: 'model/ranker', type: 'PUBLISH_MODEL' }), ana),
+      /may not sign for model\/ranker; its scopes: policy\/\*/,
+    ],
+    [
       "a controller's key that starts a rollout",
       signed(command({ type: 'START' }), tuner),
       /may not sign START/,

@@ -197,6 +197,7 @@ describe('guardrails, in any stage', () => {
   it.each<[code: HoldCode, change: Partial<Observation>, looks: number]>([
     ['pool-queue', pools(0.5, 16.1), 3],
     ['pool-utilisation', pools(0.81, 8), 3],
+    ['model-not-ready', { modelsNotReady: ['w1 (pool cpu) refuses ranker@3: no'] }, 1],
     ['router-refusal', { refusals: ['router-1: its fleet lacks the accelerator'] }, 1],
   ])('%s is a hold', (code, change, looks) => {
     for (const stage of [0, 1, 3]) {

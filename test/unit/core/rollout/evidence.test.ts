@@ -40,6 +40,7 @@ function look(stable: ArmObservation, canary: ArmObservation, windowMs = 10_000)
     metrics: {},
     fingerprint: '',
     refusals: [],
+    modelsNotReady: [],
   };
 }
 

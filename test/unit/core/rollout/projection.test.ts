@@ -29,7 +29,7 @@ const target = (accelerator: string, ...fallback: string[]): TargetWanted => ({
 });
 
 describe('a predicted latency', () => {
-  const model = { family: 'ranker', version: undefined, variant: 'baseline' } as const;
+  const model = { family: 'ranker', version: undefined, variant: 'baseline', isPinned: false } as const;
   it.each([
     { what: 'service at the speed of the target', workers: [workerStatus({ speed: 2 })], expected: 5 },
     {

@@ -7,6 +7,7 @@ import { DEFAULT_LIMITS, type RolloutTerms } from '../../../../src/core/rollout/
 import type { HeadScores } from '../../../../src/core/rollout/score-observation.ts';
 import { STEP_KINDS } from '../../../../src/core/tuning/tuning-event.ts';
 import { DEFAULT_TUNING } from '../../../../src/core/tuning/tuning-terms.ts';
+import { anyModel } from '../model/model.fixture.ts';
 import { observe, TOLD } from '../tuning/tuning.fixture.ts';
 
 const text = fc.string({ maxLength: 12 });
@@ -71,6 +72,7 @@ export const anyObservation: fc.Arbitrary<Observation> = fc.record({
   metrics: dictionary(anyReading),
   fingerprint: text,
   refusals: fc.array(text, { maxLength: 3 }),
+  modelsNotReady: fc.array(text, { maxLength: 2 }),
 });
 
 export const anyTerms: fc.Arbitrary<RolloutTerms> = fc.record({
@@ -164,6 +166,12 @@ const CONTROL_EVENTS: { [E in ControlEvents as E['type']]: fc.Arbitrary<E> } = {
     policy,
     live: fc.boolean(),
     start: fc.option(fc.record({ terms: anyTerms, atMs: count }), { nil: undefined }),
+    epoch: count,
+  }),
+  'model-published': fc.record({
+    type: type('model-published'),
+    ...cause,
+    model: anyModel,
     epoch: count,
   }),
   'policy-rolled-back': fc.record({

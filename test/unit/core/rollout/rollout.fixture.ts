@@ -166,6 +166,7 @@ export const observation = (atMs: number, fields: Partial<Observation> = {}): Ob
   pools: { 'gpu-1': { utilisation: 0.5, queueMsP99: 8 } },
   fingerprint: 'build-1',
   refusals: [],
+  modelsNotReady: [],
   metrics: {},
   scores:
     fields.canary === undefined

@@ -11,7 +11,7 @@ import type { WorkerStatus } from '../../../../src/core/routing/slot.ts';
 import { slotAck, workerStatus } from './routing.fixture.ts';
 
 const target: TargetWanted = { accelerator: 'gpu', kernel: 'dense', memory: 'host', fallback: ['cpu'] };
-const model: ModelWanted = { family: 'ranker', version: undefined, variant: 'baseline' };
+const model: ModelWanted = { family: 'ranker', version: undefined, variant: 'baseline', isPinned: false };
 const poolsOf = (accelerator: string): string[] =>
   ({ gpu: ['a', 'a-spot'], cpu: ['cpu'] })[accelerator] ?? [];
 
@@ -52,7 +52,7 @@ describe('filter', () => {
 
   it.each([
     ['a worker not heard of for longer than the limit', fleet({}), 1_001, {}],
-    ['a version that nobody has', fleet({}), 0, { version: '9' }],
+    ['a version that nobody has', fleet({}), 0, { version: '9', isPinned: true }],
     ['a variant that nobody has', fleet({}), 0, { variant: 'enhanced' as const }],
     ['a family that nobody has', fleet({}), 0, { family: 'other' }],
   ])('passes over %s', (_name, state, nowMs, of) => {
@@ -84,10 +84,53 @@ describe('filter', () => {
       family: 'ranker',
       version,
       variant: 'baseline' as const,
+      isPublished: false,
     }));
     expect(choose(fleet({ models }))).toMatchObject({ target: { version: '10' } });
     expect(choose(fleet({ models }), 0, {}, { version: '9' })).toMatchObject({ target: { version: '9' } });
     expect(compareVersions('10', '9')).toBeGreaterThan(0);
+  });
+});
+
+describe('versions', () => {
+  const served = (version: string, isPublished: boolean) =>
+    ({ family: 'ranker', version, variant: 'baseline', isPublished }) as const;
+  const models = [served('1', false), served('3', true)];
+
+  it('that were published serve who names them, and nobody else', () => {
+    expect(choose(fleet({ models }))).toMatchObject({ target: { version: '1' } });
+    expect(choose(fleet({ models }), 0, {}, { version: '3' })).toMatchObject({
+      target: { version: '3', degradation: undefined },
+    });
+  });
+
+  it('that a policy names are looked for in every class before another one answers, degraded', () => {
+    const one = [served('1', false)];
+    const elsewhere = fleet({ pool: 'a', worker: 'g', models: one }, { models });
+    expect(choose(elsewhere, 0, {}, { version: '3' })).toMatchObject({
+      target: { accelerator: 'cpu', version: '3', fallback: 'no live worker of gpu serves ranker@3' },
+    });
+    const nowhere = fleet({ pool: 'a', worker: 'g', models: one }, { models: one });
+    expect(choose(nowhere, 0, {}, { version: '3' })).toMatchObject({
+      target: {
+        accelerator: 'gpu',
+        version: '1',
+        degradation: 'version 1 computed it in place of 3, which no live worker has',
+      },
+    });
+    expect(choose(nowhere, 0, { kernel: 'sparse' }, { version: '3' })).toMatchObject({
+      target: {
+        degradation:
+          'kernel dense computed it in place of sparse; version 1 computed it in place of 3, which no live worker has',
+      },
+    });
+  });
+
+  it('that a request pins are never replaced', () => {
+    expect(choose(fleet({ models }), 0, {}, { version: '9', isPinned: true })).toEqual({
+      status: 'no-worker',
+      reason: 'no live worker of gpu, cpu serves ranker@9 (baseline)',
+    });
   });
 });
 

@@ -12,7 +12,7 @@ export function workerStatus(fields: Partial<WorkerStatus> = {}): WorkerStatus {
     slots: [0],
     kernels: ['dense'],
     memories: ['host'],
-    models: [{ family: 'ranker', version: '1', variant: 'baseline' }],
+    models: [{ family: 'ranker', version: '1', variant: 'baseline', isPublished: false }],
     speed: 1,
     batchRequests: 1,
     queuedPredictedMs: 0,

@@ -179,7 +179,7 @@ describe('the signals', () => {
       { candidateIds: null, candidateTensors: [], baselineCandidates: 0 },
       0.5,
     ],
-    ['predictedCostMs', 'a version without a model of its own', { model: 'ranker@2' }, Number.NaN],
+    ['predictedCostMs', 'a version without a model of its own', { model: 'ranker@2' }, 2],
   ])('%s of %s', (name, _, changes, value) => {
     expect(extract(changes)[name]).toBe(value);
   });

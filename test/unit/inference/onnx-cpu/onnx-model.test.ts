@@ -24,7 +24,7 @@ function modelOn(run: Run) {
       close: async () => {},
     },
     arena,
-    onUnload: () => {
+    onUnload: async () => {
       unloads += 1;
     },
   });

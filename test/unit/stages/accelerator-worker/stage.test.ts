@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { MemoryConnection } from '../../../../src/adapters/memory/bus.ts';
+import { memoryControlServer } from '../../../../src/adapters/memory/control-store.ts';
 import type { PoolStatus, WorkerWindow } from '../../../../src/contracts/records.ts';
 import { topicSpecs } from '../../../../src/contracts/topic-specs.ts';
+import { MillraceError } from '../../../../src/core/errors.ts';
 import { createTopicDelay } from '../../../../src/core/latency/topic-delay.ts';
+import { CATALOGUE_SCOPE, writeCatalogue } from '../../../../src/core/model/catalogue.ts';
 import { seededRandom } from '../../../../src/core/random/seeded-random.ts';
 import type { InboundRecord } from '../../../../src/ports/message-bus.ts';
 import {
@@ -10,7 +13,9 @@ import {
   createAcceleratorWorkerStage,
 } from '../../../../src/stages/accelerator-worker/stage.ts';
 import { MemoryWorld } from '../../adapters/memory/bus.fixture.ts';
+import { publishedModel, sha256 } from '../../core/model/model.fixture.ts';
 import { codecs, dispatch, topics } from '../records.fixture.ts';
+import { handDrivenLibrary } from './library.fixture.ts';
 import { handDrivenModel } from './model.fixture.ts';
 
 async function start(overrides: Partial<AcceleratorWorkerConfig> = {}) {
@@ -34,6 +39,8 @@ async function start(overrides: Partial<AcceleratorWorkerConfig> = {}) {
   });
   await read(outside, topics.fixed('scored-results'), (record) => results.push(record));
   const model = handDrivenModel();
+  const hand = handDrivenLibrary();
+  const server = memoryControlServer({ clock: world.clock });
   const open = (worker: string, bus = world.connect()) =>
     createAcceleratorWorkerStage(
       {
@@ -50,6 +57,8 @@ async function start(overrides: Partial<AcceleratorWorkerConfig> = {}) {
         deadLetterPayload: 'full',
         build: 'test',
         expectedSpeed: 1,
+        versionsMax: 8,
+        unloadAfterMs: 60_000,
         batchRequestsMax: 4,
         batchCandidatesMax: 100,
         batchMsMax: 1_000,
@@ -66,6 +75,9 @@ async function start(overrides: Partial<AcceleratorWorkerConfig> = {}) {
         telemetry: world.telemetry,
         topicDelay: createTopicDelay(),
         models: [model],
+        store: server.connect(),
+        library: hand.library,
+        digest: sha256,
         backend: {
           capabilities: {
             backend: 'by hand',
@@ -75,7 +87,7 @@ async function start(overrides: Partial<AcceleratorWorkerConfig> = {}) {
             datatypes: ['FP32'],
           },
           failed: new Promise(() => undefined),
-          load: async () => model,
+          load: (family, version, options) => hand.backend.load(family, version, options),
           close: async () => {},
         },
       },
@@ -98,7 +110,7 @@ async function start(overrides: Partial<AcceleratorWorkerConfig> = {}) {
       from.read({ topics: [topic], startAt: 'earliest' }, (records) => records.forEach(onRecord)),
     );
   }
-  return { world, bus, outside, stage, open, model, statuses, windows, results, send };
+  return { world, hand, server, bus, outside, stage, open, model, statuses, windows, results, send };
 }
 
 describe('heartbeats', () => {
@@ -122,6 +134,30 @@ describe('heartbeats', () => {
     });
     const sequences = statuses.map((status) => status?.sequence ?? 0);
     expect(sequences).toEqual(sequences.map((_, place) => place + 1));
+  });
+
+  it('tell of published versions, what became of each', async () => {
+    const { world, hand, server, statuses } = await start();
+    hand.unloadable.set('ranker@3', new MillraceError('INVALID_MODEL', 'golden case 1 gives NaN'));
+    const versions = ['2', '3'].map((version, publication) => ({
+      model: publishedModel(version),
+      publication,
+      isNamed: false,
+    }));
+    const text = writeCatalogue({ versions });
+    const store = server.connect();
+    await world.settle(store.putDocument(sha256(text), Buffer.from(text)));
+    const stable = { digest: sha256(text), name: 'models', version: 2 };
+    await world.settle(store.writePointer(CATALOGUE_SCOPE, { epoch: 5, term: 1, stable, canary: undefined }));
+    await world.clock.advanceBy(1_500);
+    expect(statuses.at(-1)).toMatchObject({
+      catalogueEpoch: 5,
+      models: [{ version: '1' }],
+      published: [
+        { version: '2', status: 'READY', digest: publishedModel('2').digest },
+        { version: '3', status: 'FAILED', reason: 'golden case 1 gives NaN' },
+      ],
+    });
   });
 
   it('of a worker that takes a slot over come with the slot, not a period later', async () => {

@@ -1,8 +1,50 @@
 import { describe, expect, it } from 'vitest';
 import { MillraceError } from '../../../../src/core/errors.ts';
-import { endings, onlyResult } from '../records.fixture.ts';
+import { codecs, endings, onlyResult, scoreRequest } from '../records.fixture.ts';
 import { handDrivenModel } from './model.fixture.ts';
 import { startWorker } from './worker.fixture.ts';
+
+describe('a version that the worker has not', () => {
+  it('is replaced by the newest of the folder where the policy named it, and the answer says so', async () => {
+    const { model, take, turn, windows } = startWorker();
+    const taken = take({ modelVersion: '3' });
+    await turn();
+    model.batches[0]?.end();
+    await turn();
+    expect(onlyResult(taken)).toMatchObject({
+      outcome: 'DEGRADED',
+      modelVersion: '1',
+      candidatesScored: 2,
+      reason: { message: 'version 1 computed it in place of 3, which the worker lacks' },
+    });
+    expect(windows.take()).toMatchObject([{ modelVersion: '1', outcomes: { DEGRADED: 1 } }]);
+  });
+
+  it('is refused where the request pins it', async () => {
+    const { take, turn } = startWorker();
+    const payload = codecs.for('ScoreRequest').encode(scoreRequest({ model: 'ranker@3' }));
+    const taken = take({ modelVersion: '3', payload });
+    await turn();
+    expect(onlyResult(taken)).toMatchObject({ outcome: 'REJECTED', reason: { code: 'UNKNOWN_MODEL' } });
+  });
+});
+
+describe('a model in use', () => {
+  it('is one that a request waits for, or that computes', async () => {
+    const { worker, model, take, turn } = startWorker({ config: { batchRequestsMax: 1 } });
+    expect(worker.isUsing(model)).toBe(false);
+    take();
+    take();
+    expect(worker.isUsing(model)).toBe(true);
+    await turn();
+    model.batches[0]?.end();
+    await turn();
+    expect(worker.isUsing(model)).toBe(true);
+    model.batches[1]?.end();
+    await turn();
+    expect(worker.isUsing(model)).toBe(false);
+  });
+});
 
 describe('batches', () => {
   it('take what came in one turn together, within their limits, and score each request to its limit', async () => {
@@ -102,11 +144,11 @@ describe('the deadline', () => {
 describe('a request that cannot be scored', () => {
   it('for a model that the worker has not is refused', async () => {
     const { take, turn } = startWorker();
-    const taken = take({ modelVersion: '9' });
+    const taken = take({ model: 'ads', modelVersion: '9' });
     await turn();
     expect(onlyResult(taken)).toMatchObject({
       outcome: 'REJECTED',
-      reason: { code: 'UNKNOWN_MODEL', message: expect.stringContaining('ranker@9') },
+      reason: { code: 'UNKNOWN_MODEL', message: expect.stringContaining('ads@9') },
     });
   });
 

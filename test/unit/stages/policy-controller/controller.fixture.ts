@@ -50,13 +50,21 @@ export const GUARDRAIL: MetricGuardrail = {
   breach: 'hold',
 };
 
-/** A policy here is `name version`, and `guarded` behind it gives it a guardrail to query. */
+/** A policy here is `name version`; `guarded` behind it gives it a guardrail to query, and `family@version` names a model version. */
 export function checkPolicy(bytes: Uint8Array): CheckedPolicy {
-  const [name = '', version = '', guarded] = Buffer.from(bytes).toString().split(' ');
+  const [name = '', version = '', ...rest] = Buffer.from(bytes).toString().split(' ');
   if (!/^\d+$/.test(version)) throw new Error(`${name} has no version`);
-  const guardrails = { ...NO_GUARDRAILS, queries: guarded === 'guarded' ? [GUARDRAIL] : [] };
+  const models = new Map(
+    rest
+      .filter((each) => each.includes('@'))
+      .map((each) => {
+        const [family = '', chosen] = each.split('@');
+        return [family, { baseline: chosen, enhanced: chosen }];
+      }),
+  );
+  const guardrails = { ...NO_GUARDRAILS, queries: rest.includes('guarded') ? [GUARDRAIL] : [] };
   const rollout = { ...DEFAULT_ROLLOUT, guardrails };
-  return { name, version: Number(version), expect: undefined, rollout, tree: [LEAF] };
+  return { name, version: Number(version), models, expect: undefined, rollout, tree: [LEAF] };
 }
 
 export function publish(version: number, fields: Partial<ControlCommand> = {}): ControlCommand {

@@ -6,8 +6,10 @@ import {
   makeLeafDivergence,
   makeModelServed,
   makePoolStatus,
+  makePublishedVersion,
   makeRouterWindow,
   makeWorkerWindow,
+  type PoolStatus,
 } from '../../../../src/contracts/records.ts';
 import { LatencySketch } from '../../../../src/core/latency/sketch.ts';
 import type { Observation } from '../../../../src/core/rollout/observation.ts';
@@ -15,7 +17,17 @@ import { scoreBin } from '../../../../src/core/scores/score-bin.ts';
 import { ScoreHistogram } from '../../../../src/core/scores/score-histogram.ts';
 import { RolloutWindows, type Watched } from '../../../../src/stages/policy-controller/rollout-windows.ts';
 
-const WATCHED: Watched = { policy: 'feed', epoch: 7, candidateDigest: 'sha256:c', scoreEdges: {} };
+function published(version: string, state: 'READY' | 'LOADING'): PoolStatus {
+  return status('b', { published: [makePublishedVersion({ family: 'ranker', version, status: state })] });
+}
+
+const WATCHED: Watched = {
+  policy: 'feed',
+  epoch: 7,
+  candidateDigest: 'sha256:c',
+  models: ['ranker@3'],
+  scoreEdges: {},
+};
 
 type WorkerFields = Parameters<typeof makeWorkerWindow>[0];
 type RouterFields = Parameters<typeof makeRouterWindow>[0];
@@ -210,6 +222,29 @@ describe('the windows of a rollout', () => {
     expect(binsOf(seen?.candidate)).toEqual([none, [0, 1], none, none, none, none, none, none]);
   });
 
+  it('have the scores of a version in shadow as the candidate’s, and nothing else of it', () => {
+    const watched: Watched = { ...WATCHED, scoreEdges: { 'ranker/ctr': [scoreBin(0.5)] } };
+    const windows = new RolloutWindows((text) => text);
+    windows.observe(watched, 0, 1_000_000, []);
+    const histogram = new ScoreHistogram();
+    histogram.add(0.75);
+    const sample = { group: 3, count: 1, sum: 0.75, sumOfSquares: 0.5625, histogram: histogram.toBytes() };
+    const heads = [makeHeadWindow({ name: 'ctr', count: 1, mean: 0.75, histogram: [], samples: [sample] })];
+    const shadow = { arm: 'CANARY', analysed: false, shadow: true, heads } as const;
+    windows.takeWorkerWindow(ofWorker({ sequence: 1, ...shadow, computeSketch: sketch(5) }));
+    windows.takeWorkerWindow(ofWorker({ sequence: 2, ...shadow, policyEpoch: 6 }));
+    const seen = windows.observe(watched, 10_000, 1_010_000, []);
+    const counts = seen?.scores['ranker/ctr']?.candidate.map(({ bins }) => bins[1]);
+    expect(counts).toEqual([0, 0, 0, 1, 0, 0, 0, 0]);
+    expect(seen?.canary).toEqual({
+      requests: 0,
+      errors: 0,
+      deadLettered: 0,
+      deadlineMissed: 0,
+      over: [0, 0, 0],
+    });
+  });
+
   it('begin anew with another stage: nothing of the one before is in it', () => {
     const windows = watching();
     windows.takeWorkerWindow(ofWorker({ sequence: 1, outcomes: { SCORED: 5 } }));
@@ -280,6 +315,9 @@ describe('the windows of a rollout', () => {
       true,
     ],
     ['another pool', status('b', { pool: 'gpu' }), true],
+    ['a version that the policies name, ready', published('3', 'READY'), true],
+    ['one that is still loading', published('3', 'LOADING'), false],
+    ['a version that they do not name', published('4', 'READY'), false],
   ])('have another fingerprint with %s: %s', (_, second, changes) => {
     const alone = look((windows) => windows.takeStatus(status('a'), 9_900)).fingerprint;
     const both = look((windows) => {

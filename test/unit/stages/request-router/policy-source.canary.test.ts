@@ -25,6 +25,21 @@ describe('a canary', () => {
     });
   });
 
+  it('that names what the fleet cannot run is refused until it can, and the stable policy decides', async () => {
+    let why: string | undefined = 'no live worker of cpu can run ranker@4';
+    const world = start({ unservable: () => why });
+    await world.publish(1, 'a');
+    await world.started();
+    await world.publish(2, 'a', { canary: { text: 'c' } });
+    await world.clock.advanceBy(10);
+    expect(world.inForce()).toBe('digest of a');
+    expect(await world.report()).toEqual({ status: 'refused', epoch: 2, what: 'canary', reason: why });
+    why = undefined;
+    await world.clock.advanceBy(FOLLOWED_MS);
+    expect(world.inForce()).toBe('digest of a, canary 5 % digest of c');
+    expect(await world.report()).toEqual({ status: 'applied', epoch: 2 });
+  });
+
   it('swaps nothing while it is renewed', async () => {
     const { clock, applied, inForce, pointer, beat } = await withCanary();
     const swaps = applied.length;

@@ -20,6 +20,7 @@ export const digestOfText = (text: string): string => `digest of ${text}`;
 export interface StartOptions {
   wrap?: (store: ControlStore) => ControlStore;
   lastKnownGood?: LastKnownGood;
+  unservable?: () => string | undefined;
   /** Shared with an earlier life of the same router. */
   world?: ReturnType<typeof newWorld>;
 }
@@ -30,7 +31,12 @@ export function newWorld() {
 }
 
 /** A router's policy source on a store in memory, and a controller's hand on that store. */
-export function start({ wrap = (store) => store, lastKnownGood, world = newWorld() }: StartOptions = {}) {
+export function start({
+  wrap = (store) => store,
+  lastKnownGood,
+  unservable,
+  world = newWorld(),
+}: StartOptions = {}) {
   const { clock, server } = world;
   const writer = server.connect();
   const telemetry = silentTelemetry();
@@ -53,6 +59,7 @@ export function start({ wrap = (store) => store, lastKnownGood, world = newWorld
       if (text.startsWith('bad')) throw new MillraceError('INVALID_POLICY', `${text} has no leaf`);
       return policy().compiled;
     },
+    ...(unservable && { unservable }),
     apply: (stable, canary) => {
       applied.push(stable);
       canaries.push(canary);

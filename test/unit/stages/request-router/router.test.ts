@@ -1,11 +1,21 @@
 import { describe, expect, it } from 'vitest';
 import type { RecordCodec } from '../../../../src/contracts/codec.ts';
-import type { Dispatch } from '../../../../src/contracts/records.ts';
+import {
+  type Dispatch,
+  makePublishedVersion,
+  type PublishedVersion,
+} from '../../../../src/contracts/records.ts';
 import { MillraceError } from '../../../../src/core/errors.ts';
 import { codecs, inbound, topics } from '../records.fixture.ts';
-import { ack, canary, dispatchOf, policy, resultFor, startRouter, status } from './router.fixture.ts';
+import { ack, canary, dispatchOf, policy, resultFor, startRouter, status, TREE } from './router.fixture.ts';
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0);
+
+const publishedVersion = (
+  version: string,
+  state: PublishedVersion['status'],
+  variant: PublishedVersion['variant'] = 'BASELINE',
+): PublishedVersion => makePublishedVersion({ family: 'ranker', version, status: state, variant });
 
 describe('a dispatch', () => {
   it('goes to the slot, with everything that the worker and the books need', () => {
@@ -100,6 +110,42 @@ describe('a dispatch', () => {
     );
     expect(dispatchOf(route()).variant).toBe('BASELINE');
     expect(dispatchOf(route({ model: 'other', modelVersion: '1' })).variant).toBe('ENHANCED');
+  });
+
+  it('is for the version that its policy names, unless the request pins another', () => {
+    const { router, route } = startRouter({ policy: policy(TREE, 1, 'models: {ranker: 3}') });
+    router.onStatus(
+      status({
+        published: [publishedVersion('3', 'READY', 'ENHANCED'), publishedVersion('4', 'LOADING')],
+      }),
+    );
+    expect(dispatchOf(route())).toMatchObject({ modelVersion: '3', variant: 'ENHANCED', degradation: null });
+    router.onAck(ack({ completed: [1] }));
+    expect(dispatchOf(route({ modelVersion: '1' }))).toMatchObject({
+      modelVersion: '1',
+      variant: 'BASELINE',
+    });
+  });
+
+  it('is for the newest of the folder, degraded, where nobody is ready with the version of the policy', () => {
+    const { router, route } = startRouter({ policy: policy(TREE, 1, 'models: {ranker: 4}') });
+    router.onStatus(status({ published: [publishedVersion('4', 'LOADING')] }));
+    expect(dispatchOf(route())).toMatchObject({
+      modelVersion: '1',
+      degradation: 'version 1 computed it in place of 4, which no live worker has',
+    });
+  });
+
+  it('can be asked whether the fleet could serve a policy', () => {
+    const { router } = startRouter();
+    const { compiled } = policy(TREE, 1, 'models: {ranker: 4}');
+    expect(router.unservable(compiled)).toBeUndefined();
+    router.onStatus(status({ published: [publishedVersion('4', 'LOADING')] }));
+    expect(router.unservable(compiled)).toBe(
+      'no live worker of gpu-a100, cpu can run ranker@4; no live worker of cpu can run ranker@4',
+    );
+    router.onStatus(status({ sequence: 2, published: [publishedVersion('4', 'READY')] }));
+    expect(router.unservable(compiled)).toBeUndefined();
   });
 
   it('says why its target is not the leaf’s first choice', () => {

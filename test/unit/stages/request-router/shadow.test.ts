@@ -1,7 +1,17 @@
 import { describe, expect, it } from 'vitest';
+import { makePublishedVersion } from '../../../../src/contracts/records.ts';
 import { LatencySketch } from '../../../../src/core/latency/sketch.ts';
 import type { ActivePolicy } from '../../../../src/stages/request-router/active-policy.ts';
-import { ack, CANDIDATE_TREE, canary, dispatchOf, policy, startRouter, status } from './router.fixture.ts';
+import {
+  ack,
+  CANDIDATE_TREE,
+  canary,
+  dispatchOf,
+  policy,
+  startRouter,
+  status,
+  TREE,
+} from './router.fixture.ts';
 
 const GPU = status({ pool: 'gpu', accelerator: 'gpu-a100', worker: 'g1', memories: ['hbm'], speed: 4 });
 
@@ -19,6 +29,39 @@ function startShadow(candidate: ActivePolicy = policy(CANDIDATE_TREE, 2)) {
   };
   return { ...world, take };
 }
+
+describe('a model version in shadow', () => {
+  const naming = (version: string): ActivePolicy => policy(TREE, 2, `models: {ranker: ${version}}`);
+  const published = [makePublishedVersion({ family: 'ranker', version: '3', status: 'READY' })];
+  const shadowed = (candidate: ActivePolicy, fields: { modelVersion?: string } = {}): (string | null)[] => {
+    const { router, route } = startShadow(candidate);
+    router.onStatus(status({ sequence: 2, batchRequests: 1_000, published }));
+    return Array.from({ length: 8 }, () => dispatchOf(route(fields)).shadowVersion);
+  };
+
+  it('scores every fourth request once more, where the worker has it', () => {
+    expect(shadowed(naming('3'))).toEqual([null, null, null, '3', null, null, null, '3']);
+  });
+
+  it.each([
+    ['a version that the worker has not', naming('4'), {}],
+    ['the version that answers anyway', naming('1'), {}],
+    ['requests that pin their version', naming('3'), { modelVersion: '1' }],
+    ['a candidate that names none', policy(TREE, 2), {}],
+  ])('is none for %s', (_what, candidate, fields) => {
+    expect(shadowed(candidate, fields)).toEqual(new Array(8).fill(null));
+  });
+
+  it('is none once the candidate acts', () => {
+    const world = startRouter({
+      canary: canary({ mode: 'canary', percent: 0, policy: naming('3') }),
+      config: { creditsMax: 1_000 },
+    });
+    world.router.onStatus(status({ batchRequests: 1_000, published }));
+    const versions = Array.from({ length: 8 }, () => dispatchOf(world.route()).shadowVersion);
+    expect(versions).toEqual(new Array(8).fill(null));
+  });
+});
 
 describe('a candidate in shadow', () => {
   it('acts on nothing', () => {

@@ -1,0 +1,104 @@
+import { MillraceError } from '../../core/errors.ts';
+import { fileUrl } from '../../core/model/model-location.ts';
+import type { ModelSource } from '../../ports/model-source.ts';
+
+/** A server that sends nothing for so long does not answer. */
+const SILENCE_MS = 15_000;
+
+/**
+ * A place on an HTTP server, read by plain GET: any web server, and any S3-compatible store whose objects may be read without a signature of the
+ * request, or by a query that already carries one.
+ */
+export function httpModelSource({ silenceMs = SILENCE_MS } = {}): ModelSource {
+  return {
+    read: (url, file, bytesMax, over) => readUrl(fileUrl(url, file), file, bytesMax, over, silenceMs),
+  };
+}
+
+async function* readUrl(
+  url: string,
+  file: string,
+  bytesMax: number,
+  over: AbortSignal,
+  silenceMs: number,
+): AsyncGenerator<Uint8Array> {
+  const silence = new Silence(silenceMs);
+  try {
+    // Compressed, its length says nothing of what comes.
+    const headers = { 'accept-encoding': 'identity' };
+    const response = await fetch(url, { headers, signal: AbortSignal.any([over, silence.signal]) });
+    if (!response.ok) {
+      await response.body?.cancel();
+      throw unavailable(url, `the server answers ${response.status}`);
+    }
+    const announced = Number(response.headers.get('content-length') ?? 0);
+    let bytes = 0;
+    const count = (more: number): void => {
+      bytes += more;
+      if (Math.max(bytes, announced) > bytesMax) throw tooLarge(file, Math.max(bytes, announced), bytesMax);
+    };
+    count(0);
+    for await (const chunk of response.body ?? []) {
+      silence.heard();
+      count(chunk.byteLength);
+      yield chunk;
+    }
+  } catch (error) {
+    if (error instanceof MillraceError) throw error;
+    throw unavailable(url, over.aborted ? 'it was ended' : reasonOf(error), error);
+  } finally {
+    silence.end();
+  }
+}
+
+/** Aborts when nothing was heard for too long. */
+class Silence {
+  readonly #controller = new AbortController();
+  readonly #ms: number;
+  #timer: NodeJS.Timeout;
+
+  constructor(ms: number) {
+    this.#ms = ms;
+    this.#timer = this.#start();
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  heard(): void {
+    clearTimeout(this.#timer);
+    this.#timer = this.#start();
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #start(): NodeJS.Timeout {
+    const reason = new Error(`nothing came for ${this.#ms} ms`);
+    return setTimeout(() => this.#controller.abort(reason), this.#ms);
+  }
+}
+
+/** `fetch` hides the reason in a cause. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? error.cause.message : error.message;
+}
+
+function unavailable(url: string, why: string, cause?: unknown): MillraceError {
+  const { origin, pathname } = new URL(url);
+  // Without its query, which may hold a signature.
+  return new MillraceError('MODEL_UNAVAILABLE', `the file cannot be read: ${why}`, {
+    value: `${origin}${pathname}`,
+    ...(cause === undefined ? {} : { cause }),
+  });
+}
+
+function tooLarge(file: string, bytes: number, bytesMax: number): MillraceError {
+  return new MillraceError('INVALID_MODEL', `${file} is larger than was published`, {
+    value: bytes,
+    allowed: `${bytesMax} bytes`,
+  });
+}

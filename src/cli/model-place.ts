@@ -1,0 +1,30 @@
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { MillraceError } from '../core/errors.ts';
+import { readModelLocation } from '../core/model/model-location.ts';
+import type { PublishedModel } from '../core/model/published-model.ts';
+import { describeVersion } from '../inference/repository/describe-version.ts';
+import { anyModelSource } from '../wiring/model-source.ts';
+import type { CliContext } from './context.ts';
+import { waitingFor } from './waiting.ts';
+
+/** What a person named: a folder here, or a URL. @returns the place as everybody may read it @throws MillraceError INVALID_CONFIG */
+export function placeOf(text: string): string {
+  const place = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : resolve(text);
+  try {
+    const location = readModelLocation(place);
+    return location.kind === 'http' ? location.url : pathToFileURL(location.path).href;
+  } catch (cause) {
+    if (!(cause instanceof MillraceError)) throw cause;
+    throw new MillraceError('INVALID_CONFIG', cause.message, { cause });
+  }
+}
+
+/** Reads the version's files at the place, and nothing else there. @throws MillraceError INVALID_MODEL, MODEL_UNAVAILABLE */
+export async function describePlace(
+  context: CliContext,
+  place: string,
+): Promise<Omit<PublishedModel, 'source'>> {
+  const described = describeVersion(anyModelSource(), place, context.interruption());
+  return await waitingFor(context, 'reading the files of the version', described);
+}

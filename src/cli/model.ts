@@ -1,0 +1,18 @@
+import { Command } from 'commander';
+import type { CliContext } from './context.ts';
+import { modelDigestCommand } from './model-digest.ts';
+import { modelHistoryCommand } from './model-history.ts';
+import { modelPublishCommand } from './model-publish.ts';
+import { modelStatusCommand } from './model-status.ts';
+
+/** `millrace model …`: versions of models, from a folder to the workers. */
+export function modelCommand(context: CliContext): Command {
+  return new Command('model')
+    .description(
+      'Model versions: what one consists of, publish one, which workers can run it, what became of it',
+    )
+    .addCommand(modelDigestCommand(context))
+    .addCommand(modelPublishCommand(context))
+    .addCommand(modelStatusCommand(context))
+    .addCommand(modelHistoryCommand(context));
+}

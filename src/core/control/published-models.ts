@@ -1,0 +1,47 @@
+import type { Publication } from '../model/catalogue.ts';
+import { type PublishedModel, versionName } from '../model/published-model.ts';
+import type { ScopeState } from '../rollout/rollout-state.ts';
+import type { ControllerState } from './controller-state.ts';
+import type { PublishedPolicy } from './published-policy.ts';
+
+/** After a version was published, for the first time or again: then it may lie somewhere else. */
+export function withModel(
+  models: readonly Publication[],
+  model: PublishedModel,
+  publication: number,
+): readonly Publication[] {
+  const name = versionName(model);
+  const isKnown = models.some((known) => versionName(known.model) === name);
+  if (!isKnown) return [...models, { model, publication }];
+  return models.map((known) => (versionName(known.model) === name ? { model, publication } : known));
+}
+
+/**
+ * Epoch of the catalogue's pointer. What workers must hold ready follows from the models and from the policies that name them, so it rises with any
+ * change of either: it is the sum of counters of which none ever falls.
+ */
+export function catalogueEpoch({ publications, scopes }: ControllerState): number {
+  let epoch = publications;
+  for (const scope of scopes.values()) epoch += scope.epoch + scope.published.length;
+  return epoch;
+}
+
+/**
+ * The policies of a scope that act, or may act without being published again: the live one and the one on its way, those that wait for START, and
+ * the one before the live one, which a rollback and a router's last-known-good go to.
+ */
+export function policiesInUse({
+  live,
+  rollout,
+  published,
+  wentLive,
+}: ScopeState): readonly PublishedPolicy[] {
+  const [before] = wentLive.filter((version) => version !== live?.version).slice(-1);
+  return published.filter(
+    ({ version }) =>
+      version === live?.version ||
+      version === rollout?.candidate.version ||
+      version === before ||
+      version > (live?.version ?? 0),
+  );
+}

@@ -1,0 +1,67 @@
+import type { ControllerState } from '../../core/control/controller-state.ts';
+import { catalogueEpoch, policiesInUse } from '../../core/control/published-models.ts';
+import type { PublishedPolicy } from '../../core/control/published-policy.ts';
+import { CATALOGUE_SCOPE, type Catalogue, catalogueOf, writeCatalogue } from '../../core/model/catalogue.ts';
+import { NO_SCOPE, type ScopeState } from '../../core/rollout/rollout-state.ts';
+import type { PointerWriter } from './pointer-writer.ts';
+import type { PolicyTexts } from './policy-texts.ts';
+
+export interface CataloguePointerDeps {
+  pointers: Pick<PointerWriter, 'bring' | 'reconcile'>;
+  /** `sha256:<hex>`. */
+  digest(bytes: Uint8Array): string;
+  texts: PolicyTexts;
+}
+
+/**
+ * Keeps the catalogue of published model versions in the store, by the same means as a policy: a document under its digest, and a pointer that only
+ * rises. It follows from the state and the texts of the policies in use, so every leader writes the same.
+ */
+export class CataloguePointer {
+  readonly #deps: CataloguePointerDeps;
+  #current: { readonly scope: ScopeState; readonly bytes: Uint8Array } | undefined;
+
+  constructor(deps: CataloguePointerDeps) {
+    this.#deps = deps;
+  }
+
+  /** The text of the catalogue, where the digest is its. */
+  document(digest: string): Uint8Array | undefined {
+    return this.#current?.scope.live?.digest === digest ? this.#current.bytes : undefined;
+  }
+
+  /** As `PointerWriter.bring`. Nothing while no model version was published. */
+  async bring(state: ControllerState, over: AbortSignal): Promise<void> {
+    const scope = this.#scopeOf(state);
+    if (scope !== undefined) await this.#deps.pointers.bring(CATALOGUE_SCOPE, scope, state.term, over);
+  }
+
+  async reconcile(state: ControllerState): Promise<void> {
+    const scope = this.#scopeOf(state);
+    if (scope !== undefined) await this.#deps.pointers.reconcile(CATALOGUE_SCOPE, scope, state.term);
+  }
+
+  #scopeOf(state: ControllerState): ScopeState | undefined {
+    if (state.models.length === 0) return undefined;
+    const epoch = catalogueEpoch(state);
+    if (this.#current?.scope.epoch === epoch) return this.#current.scope;
+    const bytes = Buffer.from(writeCatalogue(this.#catalogueOf(state)));
+    const live = { digest: this.#deps.digest(bytes), name: CATALOGUE_SCOPE, version: state.publications };
+    const scope = { ...NO_SCOPE, live, epoch };
+    this.#current = { scope, bytes };
+    return scope;
+  }
+
+  #catalogueOf(state: ControllerState): Catalogue {
+    const { texts } = this.#deps;
+    const scopes = [...state.scopes.values()];
+    const namedBy = (policies: readonly PublishedPolicy[]): Set<string> =>
+      new Set(policies.flatMap(({ digest }) => texts.named(digest)));
+    const published = scopes.flatMap((scope) => scope.published);
+    texts.keep(new Set(published.map(({ digest }) => digest)));
+    return catalogueOf(state.models, {
+      inUse: namedBy(scopes.flatMap(policiesInUse)),
+      ever: namedBy(published),
+    });
+  }
+}

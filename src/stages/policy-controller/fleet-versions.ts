@@ -1,0 +1,74 @@
+import type { PoolStatus } from '../../contracts/records.ts';
+import {
+  namedVersions,
+  type VersionHeld,
+  versionsNotReady,
+  type WorkerVersions,
+} from '../../core/model/readiness.ts';
+import { leafBranches } from '../../core/policy/document.ts';
+import type { PoolsOf } from '../../core/routing/choose.ts';
+import { follow } from '../follow.ts';
+import type { StageDeps } from '../stage.ts';
+import type { CheckedPolicy } from './read-command.ts';
+
+/** Knows which workers can run which model versions. */
+export interface FleetVersions {
+  /** Whether every live worker must have been heard of by now. */
+  hasHeard(): boolean;
+  /** Resolves once that is so. */
+  heard(): Promise<void>;
+  /**
+   * Why the fleet cannot run the versions that a policy names, on the pools that it would use; none where it can, or names none.
+   * @param how see `versionsNotReady`
+   */
+  notReady(policy: Pick<CheckedPolicy, 'models' | 'tree'>, how: 'all' | 'some'): string[];
+  close(): Promise<void>;
+}
+
+const STATUS_STALE_MS = 3_000;
+/** Several heartbeats. */
+const LISTEN_MS = 1_000;
+
+/** Follows the heartbeats from now on. */
+export async function openFleetVersions(deps: StageDeps, poolsOf: PoolsOf): Promise<FleetVersions> {
+  const { clock } = deps;
+  const workers = new Map<string, { versions: WorkerVersions; atMs: number }>();
+  const reader = await follow(
+    deps,
+    'pool-status',
+    'PoolStatus',
+    (status) => void workers.set(status.worker, { versions: versionsOf(status), atMs: clock.monotonicMs() }),
+    { gone: (worker) => void workers.delete(worker) },
+  );
+  const heardMs = clock.monotonicMs() + LISTEN_MS;
+  return {
+    hasHeard: () => clock.monotonicMs() >= heardMs,
+    async heard() {
+      const waitMs = heardMs - clock.monotonicMs();
+      if (waitMs > 0) await new Promise<void>((resolve) => clock.after(waitMs, resolve));
+    },
+    notReady({ models, tree }, how) {
+      const named = namedVersions(models);
+      if (named.length === 0) return [];
+      const nowMs = clock.monotonicMs();
+      for (const [worker, { atMs }] of workers) if (nowMs - atMs > STATUS_STALE_MS) workers.delete(worker);
+      const classes = leafBranches(tree).flatMap(({ to, fallback }) => [to.accelerator, ...fallback]);
+      const live = [...workers.values()].map(({ versions }) => versions);
+      return versionsNotReady(named, new Set(classes.flatMap(poolsOf)), live, how);
+    },
+    close: () => reader.close(),
+  };
+}
+
+function versionsOf({ worker, pool, models, published }: PoolStatus): WorkerVersions {
+  const own = models.map(({ family, version, variant }): VersionHeld => {
+    const kind = variant === 'ENHANCED' ? 'enhanced' : 'baseline';
+    return { family, version, variant: kind, status: 'READY', reason: '' };
+  });
+  const others = published.map(({ family, version, variant, status, reason }): VersionHeld => {
+    const kind = variant === 'ENHANCED' ? 'enhanced' : 'baseline';
+    return { family, version, variant: kind, status: status === 'UNKNOWN' ? 'LOADING' : status, reason };
+  });
+  // What was published under a name that the folder has stands first: it may be refused for that.
+  return { worker, pool, versions: [...others, ...own] };
+}

@@ -1,0 +1,96 @@
+import { mkdir, mkdtemp, symlink, writeFile } from 'node:fs/promises';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { folderModelSource } from '../../src/adapters/model-source/folder.ts';
+import { httpModelSource } from '../../src/adapters/model-source/http.ts';
+import { modelSourceSuite, readAll, refusal } from './model-source.suite.ts';
+
+async function folderOf(files: Readonly<Record<string, Uint8Array>>): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'millrace-source-'));
+  for (const [name, bytes] of Object.entries(files)) await writeFile(join(folder, name), bytes);
+  return folder;
+}
+
+describe('a folder', () => {
+  modelSourceSuite(async () => ({
+    source: folderModelSource(),
+    place: folderOf,
+    nowhere: join(tmpdir(), 'millrace-nowhere', 'ranker'),
+  }));
+
+  it('follows a link within itself, and none out of it', async () => {
+    const folder = await folderOf({ real: Buffer.from('x') });
+    await symlink(join(folder, 'real'), join(folder, 'within'));
+    await symlink('/etc/hostname', join(folder, 'out'));
+    await mkdir(join(folder, 'folder'));
+    const source = folderModelSource();
+    expect((await readAll(source, folder, 'within')).toString()).toBe('x');
+    expect(await refusal(readAll(source, folder, 'out'))).toBe('INVALID_MODEL');
+    expect(await refusal(readAll(source, folder, 'folder'))).toBe('INVALID_MODEL');
+  });
+});
+
+describe('a place on an HTTP server', () => {
+  const servers: Server[] = [];
+  afterEach(() => {
+    for (const server of servers.splice(0)) server.close().closeAllConnections();
+  });
+
+  async function serve(answer: RequestListener): Promise<string> {
+    const server = createServer(answer);
+    servers.push(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const address = server.address();
+    return `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
+  }
+
+  modelSourceSuite(async () => ({
+    source: httpModelSource(),
+    place: async (files) => {
+      const origin = await serve(({ url = '' }, response) => {
+        const contents = files[url.replace('/ranker/3/', '')];
+        if (contents === undefined) response.writeHead(404).end();
+        else response.writeHead(200).end(contents);
+      });
+      return `${origin}/ranker/3/`;
+    },
+    nowhere: 'http://127.0.0.1:9/ranker/3/',
+  }));
+
+  it.each([401, 403, 404, 429, 500, 503])('that answers %i may answer otherwise later', async (status) => {
+    const origin = await serve((_, response) => response.writeHead(status).end('no'));
+    expect(await refusal(readAll(httpModelSource(), `${origin}/`, 'model.onnx'))).toBe('MODEL_UNAVAILABLE');
+  });
+
+  it('that falls silent is given up', async () => {
+    const origin = await serve((_, response) => response.writeHead(200).write('begun'));
+    const source = httpModelSource({ silenceMs: 50 });
+    const reading = readAll(source, `${origin}/`, 'model.onnx');
+    await expect(reading).rejects.toThrow(/nothing came for 50 ms/);
+    expect(await refusal(readAll(source, `${origin}/`, 'model.onnx'))).toBe('MODEL_UNAVAILABLE');
+  });
+
+  it('that breaks off has not sent the file', async () => {
+    const origin = await serve((_, response) => {
+      response.writeHead(200, { 'content-length': 100 }).write('begun');
+      setTimeout(() => response.destroy(), 20);
+    });
+    expect(await refusal(readAll(httpModelSource(), `${origin}/`, 'model.onnx'))).toBe('MODEL_UNAVAILABLE');
+  });
+
+  it('keeps its query, which may be a signature, and tells nobody of it', async () => {
+    const asked: string[] = [];
+    const origin = await serve(({ url = '' }, response) => {
+      asked.push(url);
+      response.writeHead(url.includes('absent') ? 403 : 200).end('x');
+    });
+    const source = httpModelSource();
+    await readAll(source, `${origin}/3/?X-Amz-Signature=secret`, 'model.onnx');
+    expect(asked).toEqual(['/3/model.onnx?X-Amz-Signature=secret']);
+    const refused = readAll(source, `${origin}/3/?X-Amz-Signature=secret`, 'absent');
+    await expect(refused).rejects.toThrow(/3\/absent/);
+    await expect(refused).rejects.not.toThrow(/secret/);
+  });
+});

@@ -1,0 +1,43 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { catalogueOf, readCatalogue, writeCatalogue } from '../../../../src/core/model/catalogue.ts';
+import { anyModel, publishedModel } from './model.fixture.ts';
+
+const models = ['1', '2', '3', '4', '5', '6', '7'].map((version, index) => ({
+  model: publishedModel(version),
+  publication: index + 1,
+}));
+const shown = (inUse: string[], ever = inUse): string[] =>
+  catalogueOf(models, { inUse: new Set(inUse), ever: new Set(ever) }).versions.map(
+    ({ model, isNamed }) => `${model.version}${isNamed ? '!' : ''}`,
+  );
+
+describe('the catalogue of published versions', () => {
+  it('has the latest of a family, whatever a policy in use names, and nothing that served and is named no more', () => {
+    expect(shown([])).toEqual(['4', '5', '6', '7']);
+    expect(shown(['ranker@7'], ['ranker@6', 'ranker@7'])).toEqual(['2', '3', '4', '5', '7!']);
+    expect(shown(['ranker@1', 'ranker@6', 'other@2'])).toEqual(['1!', '3', '4', '5', '6!', '7']);
+  });
+
+  it('is read as it was written', () => {
+    fc.assert(
+      fc.property(fc.array(anyModel), (any) => {
+        const catalogue = catalogueOf(
+          any.map((model, publication) => ({ model, publication })),
+          { inUse: new Set(['ranker@1']), ever: new Set() },
+        );
+        expect(readCatalogue(writeCatalogue(catalogue))).toEqual(catalogue);
+      }),
+    );
+  });
+
+  it('is not read from what is none', () => {
+    for (const text of ['', 'null', '{}', '{"versions":[{"model":{},"isNamed":true}]}'])
+      expect(readCatalogue(text)).toBeUndefined();
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), fc.json()), (text) => {
+        readCatalogue(text);
+      }),
+    );
+  });
+});

@@ -1,0 +1,169 @@
+import { cp, mkdir, mkdtemp, readdir, readFile, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { silentTelemetry } from '../../../src/adapters/memory/telemetry.ts';
+import { folderModelSource } from '../../../src/adapters/model-source/folder.ts';
+import { systemClock } from '../../../src/adapters/system/clock.ts';
+import type { PublishedModel } from '../../../src/core/model/published-model.ts';
+import { modelLibrary } from '../../../src/inference/model-library.ts';
+import { describeVersion } from '../../../src/inference/repository/describe-version.ts';
+import { growingRepository } from '../../../src/inference/repository/growing-repository.ts';
+import { openRepository } from '../../../src/inference/repository/open-repository.ts';
+import type { ModelSource } from '../../../src/ports/model-source.ts';
+
+const REPOSITORY = 'models/repository';
+const source = folderModelSource();
+const never = new AbortController().signal;
+
+/** A repository with version 1 alone, version 2 published from elsewhere, and an empty cache. */
+async function setUp({ from = source, bytesMax = 2 ** 30, fetchTimeoutMs = 60_000 } = {}) {
+  const work = await mkdtemp(join(tmpdir(), 'millrace-library-'));
+  const [models, origin, folder] = ['models', 'origin', 'cache'].map((name) => join(work, name)) as [
+    string,
+    string,
+    string,
+  ];
+  await cp(join(REPOSITORY, 'ranker/1'), join(models, 'ranker/1'), { recursive: true });
+  await cp(join(REPOSITORY, 'ranker/2'), origin, { recursive: true });
+  const repository = growingRepository(await openRepository(models));
+  const open = () =>
+    modelLibrary({
+      folder,
+      source: from,
+      bytesMax,
+      fetchTimeoutMs,
+      repository,
+      clock: systemClock(),
+      logger: silentTelemetry().logger,
+    });
+  const publish = async (): Promise<PublishedModel> => ({
+    ...(await describeVersion(source, origin, never)),
+    source: origin,
+  });
+  return { models, origin, folder, repository, library: open(), open, publish };
+}
+
+describe('a library of published versions', () => {
+  it('fetches a version into a folder of its digest, and makes it known', async () => {
+    const { folder, repository, library, publish } = await setUp();
+    const model = await publish();
+    expect(await library.fetch(model, never)).toEqual({ isOfFolder: false });
+    expect(await readdir(folder)).toEqual([model.digest.replace('sha256:', '')]);
+    const version = repository.version('ranker', '2');
+    expect(version.variant).toBe('enhanced');
+    expect((await repository.readGraph(version)).byteLength).toBeGreaterThan(1_000);
+    expect((await repository.readGolden(version)).cases.length).toBeGreaterThan(0);
+    expect(repository.families[0]?.versions.map((known) => known.version)).toEqual(['1']);
+  });
+
+  it('takes from the folder what is whole there, and fetches anew what is not', async () => {
+    const { folder, origin, library, open, publish } = await setUp();
+    const model = await publish();
+    await library.fetch(model, never);
+    const moved = { ...model, source: join(origin, 'gone') };
+    await open().fetch(moved, never);
+    const kept = join(folder, model.digest.replace('sha256:', ''), 'ranker/2/model.onnx');
+    await truncate(kept, 10);
+    await expect(open().fetch(moved, never)).rejects.toMatchObject({ code: 'MODEL_UNAVAILABLE' });
+    await open().fetch(model, never);
+    expect((await readFile(kept)).equals(await readFile(join(origin, 'model.onnx')))).toBe(true);
+  });
+
+  it.each([
+    ['shorter', (path: string) => truncate(path, 1_000)],
+    ['other', async (path: string) => writeFile(path, Buffer.alloc((await readFile(path)).length))],
+    ['longer', (path: string) => writeFile(path, 'more', { flag: 'a' })],
+  ])('refuses a file that is %s than what was published, and keeps nothing of it', async (_how, change) => {
+    const { folder, origin, library, publish } = await setUp();
+    const model = await publish();
+    await change(join(origin, 'model.onnx'));
+    const fetching = library.fetch(model, never);
+    await expect(fetching).rejects.toMatchObject({ code: 'INVALID_MODEL' });
+    await expect(fetching).rejects.toThrow(/model\.onnx is (not the file that|larger than) was published/);
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  it('refuses a version whose config is of another', async () => {
+    const { origin, library, publish } = await setUp();
+    const model = { ...(await publish()), version: '7' };
+    await expect(library.fetch(model, never)).rejects.toThrow(/is about another version than its folder/);
+    expect(origin).toBeDefined();
+  });
+
+  it('refuses a version that takes other inputs than its family', async () => {
+    const { origin, library, publish } = await setUp();
+    const path = join(origin, 'config.yaml');
+    const config = await readFile(path, 'utf8');
+    await writeFile(path, config.replace('name: item, side', 'name: items, side'));
+    await expect(library.fetch(await publish(), never)).rejects.toThrow(/takes other inputs than ranker\/1/);
+  });
+
+  it('refuses a version that takes less than its family does', async () => {
+    const { origin, library, publish } = await setUp();
+    const path = join(origin, 'config.yaml');
+    const config = await readFile(path, 'utf8');
+    await writeFile(path, config.replace(/candidatesMax: \d+/, 'candidatesMax: 8'));
+    await expect(library.fetch(await publish(), never)).rejects.toThrow(
+      /candidatesMax is 8, and its family takes 2048/,
+    );
+  });
+
+  it('leaves a version of the model folder where it is, and refuses another of that name', async () => {
+    const { models, origin, library, publish } = await setUp();
+    await cp(join(models, 'ranker/1'), origin, { recursive: true });
+    const model = await publish();
+    expect(await library.fetch(model, never)).toEqual({ isOfFolder: true });
+    await writeFile(join(origin, 'golden.json'), '{}');
+    await expect(library.fetch(await publish(), never)).rejects.toThrow(/has another ranker@1/);
+  });
+
+  it('refuses what is larger than a worker takes, before it fetches any of it', async () => {
+    const { folder, library, publish } = await setUp({ bytesMax: 1_000 });
+    await mkdir(folder);
+    await expect(library.fetch(await publish(), never)).rejects.toThrow(
+      /larger than a worker takes.*modelBytesMax/,
+    );
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  it('gives a source up that takes too long', async () => {
+    const endless: ModelSource = {
+      async *read(_place, _file, _bytesMax, over) {
+        await new Promise<void>((resolve) => over.addEventListener('abort', () => resolve()));
+        yield new Uint8Array(1);
+        throw new Error('ended');
+      },
+    };
+    const { folder, library, publish } = await setUp({ from: endless, fetchTimeoutMs: 20 });
+    const fetching = library.fetch(await publish(), never);
+    await expect(fetching).rejects.toMatchObject({ code: 'MODEL_UNAVAILABLE' });
+    await expect(fetching).rejects.toThrow(/longer than 20 ms/);
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  it('fetches once what several workers want at once', async () => {
+    let reads = 0;
+    const counting: ModelSource = {
+      read: (...how) => {
+        reads += 1;
+        return source.read(...how);
+      },
+    };
+    const { library, publish } = await setUp({ from: counting });
+    const model = await publish();
+    await Promise.all([library.fetch(model, never), library.fetch(model, never)]);
+    expect(reads).toBe(model.files.length);
+  });
+
+  it('forgets a version, and keeps a catalogue', async () => {
+    const { folder, repository, library, open, publish } = await setUp();
+    const model = await publish();
+    await library.fetch(model, never);
+    await library.keepCatalogue('a catalogue');
+    expect(await open().keptCatalogue()).toBe('a catalogue');
+    await library.forget(model);
+    expect(await readdir(folder)).toEqual(['catalogue.json']);
+    expect(() => repository.version('ranker', '2')).toThrow(/no such version/);
+  });
+});

@@ -1,0 +1,74 @@
+import { MillraceError } from '../../../../src/core/errors.ts';
+import { type PublishedModel, versionName } from '../../../../src/core/model/published-model.ts';
+import type { Accelerator } from '../../../../src/ports/accelerator.ts';
+import type { ModelLibrary } from '../../../../src/ports/model-library.ts';
+import { type HandDrivenModel, handDrivenModel } from './model.fixture.ts';
+
+/** Versions that come, fail and go as the test says; each takes a turn. */
+export interface HandDrivenLibrary {
+  library: ModelLibrary;
+  backend: Pick<Accelerator, 'load'>;
+  /** By `family@version`: why it cannot be fetched, or loaded. */
+  readonly unfetched: Map<string, MillraceError>;
+  readonly unloadable: Map<string, MillraceError>;
+  /** What was done, in order. */
+  readonly did: string[];
+  /** Models that were loaded, by name. */
+  readonly models: Map<string, HandDrivenModel>;
+  kept: string | undefined;
+}
+
+export function handDrivenLibrary(): HandDrivenLibrary {
+  const unfetched = new Map<string, MillraceError>();
+  const unloadable = new Map<string, MillraceError>();
+  const did: string[] = [];
+  const models = new Map<string, HandDrivenModel>();
+  const hand: HandDrivenLibrary = {
+    unfetched,
+    unloadable,
+    did,
+    models,
+    kept: undefined,
+    library: {
+      async fetch(model: PublishedModel) {
+        did.push(`fetch ${versionName(model)}`);
+        const refusal = unfetched.get(versionName(model));
+        if (refusal !== undefined) throw refusal;
+        return { isOfFolder: false };
+      },
+      forget: async (model) => void did.push(`forget ${versionName(model)}`),
+      keepCatalogue: async (text) => {
+        hand.kept = text;
+      },
+      keptCatalogue: async () => hand.kept,
+    },
+    backend: {
+      async load(family, version, options) {
+        const name = versionName({ family, version });
+        did.push(`load ${name}${options?.besideOthers === true ? ' beside others' : ''}`);
+        const refusal = unloadable.get(name);
+        if (refusal !== undefined) throw refusal;
+        const model = handDrivenModel({
+          family,
+          version,
+          unload: async () => void did.push(`unload ${name}`),
+        });
+        models.set(name, model);
+        return model;
+      },
+    },
+  };
+  return hand;
+}
+
+/** Where nothing is ever published. */
+export function noLibrary(): ModelLibrary {
+  return {
+    fetch: async () => {
+      throw new MillraceError('INVALID_MODEL', 'there is no library');
+    },
+    forget: async () => undefined,
+    keepCatalogue: async () => undefined,
+    keptCatalogue: async () => undefined,
+  };
+}
