@@ -24,10 +24,18 @@ export const guardrailSettings = z.strictObject({
     .describe(
       'Errors, dead letters, deadline misses and slow requests rarer than this pass without comparison, while nothing speaks for harm. Half of the error budget.',
     ),
+  latencyApartMin: z
+    .number()
+    .min(0.001)
+    .max(100)
+    .default(DEFAULTS.latencyApartMin)
+    .describe(
+      "Shadow: predicted latencies further apart than this share of the live policy's count as apart. Routers read it.",
+    ),
   latencyApartShareMax: share
     .default(DEFAULTS.latencyApartShareMax)
     .describe(
-      'Shadow: share of the requests outside the declared diff whose predicted latency may be apart by more than 5 %.',
+      'Shadow: share of the requests outside the declared diff whose predicted latency may be apart.',
     ),
   costUsP99Max: z
     .number()

@@ -1,3 +1,6 @@
+/** Sixteen times the longest policy: whoever can write to the store must not fill the memory of those who read it. */
+export const DOCUMENT_BYTES_MAX = 1_048_576;
+
 /** The policy that a router must run. Immutable text lives under its digest; the pointer names digests. */
 export interface PolicyRef {
   /** `sha256:<hex>` of the exact bytes. */
@@ -56,8 +59,15 @@ export interface ControlStore {
    * `beat` differs from the stored one and is higher. Then hints all watchers. Anything else is stale.
    */
   writePointer(scope: string, pointer: PolicyPointer): Promise<PointerWrite>;
-  /** Stores an immutable document under its digest; storing it again does nothing. */
+  /**
+   * Stores an immutable document under its digest; storing it again does nothing.
+   * @throws MillraceError TOO_LARGE for more than DOCUMENT_BYTES_MAX
+   */
   putDocument(digest: string, bytes: Uint8Array): Promise<void>;
+  /**
+   * At most DOCUMENT_BYTES_MAX bytes leave the store, whatever is under the digest.
+   * @throws MillraceError TOO_LARGE where there is more: somebody else wrote it
+   */
   readDocument(digest: string): Promise<Uint8Array | undefined>;
   /**
    * Calls `onHint` when the pointer of `scope` may have changed: after a hint from a writer, on every (re)connection.

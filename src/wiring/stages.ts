@@ -129,6 +129,7 @@ function routerConfig(
     creditsMax: settings.router.creditsMax,
     statusStaleMs: settings.router.statusStaleMs,
     giveUpGraceMs: settings.router.giveUpGraceMs,
+    latencyApartMin: settings.guardrails.latencyApartMin,
     poolsOf: poolsOf(fleet),
     unacknowledgedMax: settings.unacknowledgedMax,
     deadLetterPayload: settings.deadLetterPayload,

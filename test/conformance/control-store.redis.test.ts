@@ -151,6 +151,23 @@ describe('ControlStore on Redis that misbehaves', () => {
     expect((await store.writePointer('prod', pointer(4, 1))).status).toBe('applied');
   });
 
+  it('refuses a document of 64 MiB that somebody else wrote, and reads no more of it than of the longest', async () => {
+    const redis = new Redis(redisUrl());
+    await redis.set(`${prefix}:pol:abc`, Buffer.alloc(64 * 1024 * 1024, 7));
+    const before = way.bytesBack();
+    await expect(store.readDocument('sha256:abc')).rejects.toMatchObject({
+      code: 'TOO_LARGE',
+      retryable: false,
+      message: expect.stringMatching(/got 67108864; allowed: at most 1048576 bytes/),
+    });
+    expect(way.bytesBack() - before).toBeGreaterThan(1_048_576);
+    expect(way.bytesBack() - before).toBeLessThan(2 * 1_048_576);
+    // Others go on.
+    expect((await store.writePointer('prod', pointer(1, 1))).status).toBe('applied');
+    await redis.del(`${prefix}:pol:abc`);
+    redis.disconnect();
+  });
+
   it('says MALFORMED of a pointer that cannot be read', async () => {
     const redis = new Redis(redisUrl());
     await redis.hset(`${prefix}:ptr:prod`, { epoch: '3', term: '1', pointer: '{"epoch":"x"}' });

@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { CanaryPointer, ControlStore, Lease, PolicyPointer } from '../../src/ports/control-store.ts';
+import {
+  type CanaryPointer,
+  type ControlStore,
+  DOCUMENT_BYTES_MAX,
+  type Lease,
+  type PolicyPointer,
+} from '../../src/ports/control-store.ts';
 
 /** What an adapter's test run provides: clients of one store that nobody else uses. */
 export interface StoreFactory {
@@ -208,6 +214,18 @@ export function controlStoreConformance(name: string, create: () => Promise<Stor
       ])('keeps $what byte for byte', async ({ bytes }) => {
         await store.putDocument('sha256:abc', bytes);
         expect(await other.readDocument('sha256:abc')).toEqual(bytes);
+        expect(await other.readDocument('sha256:abd')).toBeUndefined();
+      });
+
+      it('are taken up to the limit, and refused beyond it', async () => {
+        const longest = new Uint8Array(DOCUMENT_BYTES_MAX).fill(7);
+        await store.putDocument('sha256:abc', longest);
+        expect((await other.readDocument('sha256:abc'))?.byteLength).toBe(DOCUMENT_BYTES_MAX);
+        const tooLong = new Uint8Array(DOCUMENT_BYTES_MAX + 1);
+        await expect(store.putDocument('sha256:abd', tooLong)).rejects.toMatchObject({
+          code: 'TOO_LARGE',
+          message: expect.stringMatching(/sha256:abd .*got 1048577; allowed: at most 1048576 bytes/),
+        });
         expect(await other.readDocument('sha256:abd')).toBeUndefined();
       });
 

@@ -24,6 +24,8 @@ export interface FaultyWay {
   drop(): void;
   /** New connections pass again; those from before stay silent. */
   pass(): void;
+  /** Bytes that came from Redis so far. */
+  bytesBack(): number;
   /** Ends every connection. */
   cut(): void;
   /** Refuses new connections, and ends the present ones, until `open`. */
@@ -38,6 +40,7 @@ export async function faultyWay(targetUrl: string): Promise<FaultyWay> {
   const silent = new Set<Socket>();
   let dropping = false;
   let port = 0;
+  let bytesBack = 0;
   let server: Server | undefined;
 
   const relay = (client: Socket): void => {
@@ -46,6 +49,7 @@ export async function faultyWay(targetUrl: string): Promise<FaultyWay> {
       sockets.add(from);
       if (dropping) silent.add(from);
       from.on('data', (bytes) => {
+        if (from === upstream) bytesBack += bytes.length;
         if (!silent.has(from)) to.write(bytes);
       });
       from.on('error', () => to.destroy());
@@ -86,6 +90,7 @@ export async function faultyWay(targetUrl: string): Promise<FaultyWay> {
     pass: () => {
       dropping = false;
     },
+    bytesBack: () => bytesBack,
     cut,
     shut,
     open,

@@ -1,7 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
+import { checkDocumentSize } from '../../core/control/document-size.ts';
 import { MillraceError } from '../../core/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
-import type { ControlStore, Lease, PointerWrite, PolicyPointer } from '../../ports/control-store.ts';
+import {
+  type ControlStore,
+  DOCUMENT_BYTES_MAX,
+  type Lease,
+  type PointerWrite,
+  type PolicyPointer,
+} from '../../ports/control-store.ts';
 
 /** The control store in this process: what embedded runs, simulations and tests share. */
 export interface MemoryControlServer {
@@ -199,7 +206,8 @@ class Client implements ControlStore {
     return this.#call(() => this.#server.writePointer(scope, pointer));
   }
 
-  putDocument(digest: string, bytes: Uint8Array): Promise<void> {
+  async putDocument(digest: string, bytes: Uint8Array): Promise<void> {
+    checkDocumentSize(digest, bytes.byteLength, DOCUMENT_BYTES_MAX);
     return this.#call(() => this.#server.putDocument(digest, bytes));
   }
 

@@ -1,6 +1,13 @@
 import { z } from 'zod';
+import { checkDocumentSize } from '../../core/control/document-size.ts';
 import type { Clock } from '../../ports/clock.ts';
-import type { ControlStore, Lease, PointerWrite, PolicyPointer } from '../../ports/control-store.ts';
+import {
+  type ControlStore,
+  DOCUMENT_BYTES_MAX,
+  type Lease,
+  type PointerWrite,
+  type PolicyPointer,
+} from '../../ports/control-store.ts';
 import type { Telemetry } from '../../ports/telemetry.ts';
 import { RedisConnection } from './connection.ts';
 import { Hints } from './hints.ts';
@@ -78,12 +85,21 @@ class RedisControlStore implements ControlStore {
   }
 
   async putDocument(digest: string, bytes: Uint8Array): Promise<void> {
+    checkDocumentSize(digest, bytes.byteLength, DOCUMENT_BYTES_MAX);
     await this.#commands.run((redis) => redis.set(this.#documentKey(digest), Buffer.from(bytes), 'NX'));
   }
 
   async readDocument(digest: string): Promise<Uint8Array | undefined> {
-    const bytes = await this.#commands.run((redis) => redis.getBuffer(this.#documentKey(digest)));
-    return bytes === null ? undefined : new Uint8Array(bytes);
+    const key = this.#documentKey(digest);
+    // One byte more than allowed tells what is too long; a range of nothing is empty as well.
+    const bytes = await this.#commands.run((redis) => redis.getrangeBuffer(key, 0, DOCUMENT_BYTES_MAX));
+    if (bytes.byteLength > DOCUMENT_BYTES_MAX) {
+      const size = await this.#commands.run((redis) => redis.strlen(key));
+      checkDocumentSize(digest, Math.max(size, bytes.byteLength), DOCUMENT_BYTES_MAX);
+    }
+    if (bytes.byteLength > 0) return new Uint8Array(bytes);
+    const exists = await this.#commands.run((redis) => redis.exists(key));
+    return exists === 0 ? undefined : new Uint8Array(0);
   }
 
   watch(scope: string, onHint: () => void): Promise<() => Promise<void>> {

@@ -29,6 +29,7 @@ const limits: Shape<RolloutLimits> = fields({
   // Rollouts of before had it fixed.
   toleratedRate: optional(number(Number.MIN_VALUE, 1 - Number.EPSILON), DEFAULT_LIMITS.toleratedRate),
   shareRequestsMin: count,
+  latencyApartMin: optional(number(0), DEFAULT_LIMITS.latencyApartMin),
   latencyApartShareMax: number(0),
   costUsP99Max: number(0),
   projectedUtilisationMax: number(0),

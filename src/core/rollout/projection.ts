@@ -8,8 +8,6 @@ import {
 } from '../routing/choose.ts';
 import type { FleetState } from '../routing/fleet-state.ts';
 
-/** Predicted latencies further apart than this share of the stable one's count as apart. */
-const APART_SHARE = 0.05;
 /** What a pool that should work and has nobody who could is said to have: far over any bound, and still a number. */
 export const NO_WORKER_UTILISATION = 1_000;
 
@@ -36,10 +34,14 @@ export function predictLatencyMs(
   return undefined;
 }
 
-/** Whether two predictions for one request differ by more than 5 %; one that can be served and one that cannot always do. */
-export function isApart(stableMs: number | undefined, candidateMs: number | undefined): boolean {
+/** Whether two predictions for one request differ by more than a share of the stable one's; one that can be served and one that cannot always do. */
+export function isApart(
+  stableMs: number | undefined,
+  candidateMs: number | undefined,
+  shareMin: number,
+): boolean {
   if (stableMs === undefined || candidateMs === undefined) return stableMs !== candidateMs;
-  return Math.abs(candidateMs - stableMs) > APART_SHARE * stableMs;
+  return Math.abs(candidateMs - stableMs) > shareMin * stableMs;
 }
 
 /** Predicted work, ms at speed 1, that one leaf got in a window. */

@@ -19,6 +19,8 @@ export interface RolloutLimits {
   readonly toleratedRate: number;
   /** Shares are not judged on fewer requests than this. */
   readonly shareRequestsMin: number;
+  /** Predicted latencies further apart than this share of the live policy's count as apart: routers count them. */
+  readonly latencyApartMin: number;
   /** Most of the shadow's requests whose predicted latency may be apart, outside the declared diff. */
   readonly latencyApartShareMax: number;
   /** What a decision of the candidate may cost, p99. */
@@ -75,6 +77,7 @@ export const DEFAULT_LIMITS: RolloutLimits = {
   // Half of the error budget of a 99.9 % objective.
   toleratedRate: 0.0005,
   shareRequestsMin: 1_000,
+  latencyApartMin: 0.05,
   latencyApartShareMax: 0.01,
   costUsP99Max: 100,
   projectedUtilisationMax: 0.8,

@@ -29,11 +29,11 @@ function silenceReasons({ silentMs, terms }: RolloutState): HoldReason[] {
 }
 
 function latencyReasons({ shadow, terms }: RolloutState): HoldReason[] {
-  const { latencyApartShareMax, shareRequestsMin } = terms.limits;
+  const { latencyApartMin, latencyApartShareMax, shareRequestsMin } = terms.limits;
   if (shadow.requests < shareRequestsMin) return [];
   const share = shadow.latencyApart / shadow.requests;
   if (!(share > latencyApartShareMax)) return [];
-  const text = `predicted latency is apart by more than 5 % for ${percent(share)} of the requests outside the declared diff; at most ${percent(latencyApartShareMax)} may be`;
+  const text = `predicted latency is apart by more than ${percent(latencyApartMin)} for ${percent(share)} of the requests outside the declared diff; at most ${percent(latencyApartShareMax)} may be`;
   return [{ code: 'latency-apart', text }];
 }
 

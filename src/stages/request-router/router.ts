@@ -4,6 +4,7 @@ import type { TopicNames } from '../../contracts/topics.ts';
 import { type ErrorCode, MillraceError } from '../../core/errors.ts';
 import type { CompiledPolicy } from '../../core/policy/compile.ts';
 import { HeavyKeys } from '../../core/rollout/heavy-keys.ts';
+import { DEFAULT_LIMITS } from '../../core/rollout/rollout-terms.ts';
 import { chooseTarget, type PoolsOf, type TargetChosen } from '../../core/routing/choose.ts';
 import { FleetState } from '../../core/routing/fleet-state.ts';
 import { missingModels } from '../../core/routing/missing-models.ts';
@@ -31,6 +32,8 @@ export interface RouterConfig {
   /** Dispatches are given up so long after their budget ran out. */
   giveUpGraceMs: number;
   poolsOf: PoolsOf;
+  /** See `RolloutLimits`, whose default is taken where it is left out. */
+  latencyApartMin?: number;
 }
 
 export interface RouterDeps {
@@ -169,6 +172,7 @@ export class Router {
       fleet: this.fleet,
       poolsOf: this.#config.poolsOf,
       clock: this.#deps.clock,
+      latencyApartMin: this.#config.latencyApartMin ?? DEFAULT_LIMITS.latencyApartMin,
     });
   }
 

@@ -28,6 +28,8 @@ export interface ShadowSurroundings {
   fleet: FleetState;
   poolsOf: PoolsOf;
   clock: Clock;
+  /** See `RolloutLimits`. */
+  latencyApartMin: number;
 }
 
 /** Requests that end in one leaf of the stable policy and in one of the candidate. */
@@ -165,7 +167,7 @@ export class Shadow {
   }
 
   #isApart(request: RoutableRequest, { from, to }: Pair): boolean {
-    const { fleet, poolsOf, clock } = this.#surroundings;
+    const { fleet, poolsOf, clock, latencyApartMin } = this.#surroundings;
     const nowMs = clock.monotonicMs();
     const predict = (policy: DecidingPolicy, leaf: Leaf): number | undefined =>
       predictLatencyMs(
@@ -176,7 +178,7 @@ export class Shadow {
         predictedMsOf(request),
         nowMs,
       );
-    return isApart(predict(this.#stable, from), predict(this.#candidate, to));
+    return isApart(predict(this.#stable, from), predict(this.#candidate, to), latencyApartMin);
   }
 }
 

@@ -79,8 +79,15 @@ describe('two predictions', () => {
     [5, undefined, true],
     [undefined, undefined, false],
   ])('of %s and %s ms are apart: %s', (stableMs, candidateMs, expected) => {
-    expect(isApart(stableMs, candidateMs)).toBe(expected);
+    expect(isApart(stableMs, candidateMs, 0.05)).toBe(expected);
   });
+});
+
+it.each([
+  [0.1, true],
+  [0.5, false],
+])('latencies of 100 and 120 ms are apart by more than %s: %s', (shareMin, expected) => {
+  expect(isApart(100, 120, shareMin)).toBe(expected);
 });
 
 describe('a projected utilisation', () => {

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { SilentTelemetry } from '../../../../src/adapters/memory/telemetry.ts';
+import { checkDocumentSize } from '../../../../src/core/control/document-size.ts';
 import { MillraceError } from '../../../../src/core/errors.ts';
+import type { ControlStore } from '../../../../src/ports/control-store.ts';
 import { changed, epochs, FOLLOWED_MS, SlowStore, start } from './policy-source.fixture.ts';
 
 const alarms = (telemetry: SilentTelemetry): unknown[] =>
@@ -131,6 +133,30 @@ describe('a policy that cannot be used', () => {
       expect(refusals.map(({ fields }) => [fields['epoch'], fields['reason']])).toEqual([[2, reason]]);
     },
   );
+
+  it('is refused where the store has more under the digest than it may read', async () => {
+    const wrap = (store: ControlStore): ControlStore =>
+      changed(store, {
+        readDocument: async (digest) => {
+          if (digest.endsWith(' b')) checkDocumentSize(digest, 64, 32);
+          return store.readDocument(digest);
+        },
+      });
+    const { clock, applied, publish, started, report } = start({ wrap });
+    await publish(1, 'a');
+    await started();
+    await publish(2, 'b');
+    await clock.advanceBy(5_000);
+    expect(epochs(applied)).toEqual([1]);
+    expect(await report()).toMatchObject({
+      epoch: 2,
+      status: 'refused',
+      reason: expect.stringMatching(/too long/),
+    });
+    await publish(3, 'c');
+    await clock.advanceBy(5_000);
+    expect(epochs(applied)).toEqual([1, 3]);
+  });
 
   it('is refused where the text is not that of the digest', async () => {
     const { clock, writer, applied, settle, publish, started, report } = start();

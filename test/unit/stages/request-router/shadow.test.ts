@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { makePublishedVersion } from '../../../../src/contracts/records.ts';
 import { LatencySketch } from '../../../../src/core/latency/sketch.ts';
 import type { ActivePolicy } from '../../../../src/stages/request-router/active-policy.ts';
+import type { RouterConfig } from '../../../../src/stages/request-router/router.ts';
 import {
   ack,
   CANDIDATE_TREE,
@@ -15,10 +16,13 @@ import {
 
 const GPU = status({ pool: 'gpu', accelerator: 'gpu-a100', worker: 'g1', memories: ['hbm'], speed: 4 });
 
-function startShadow(candidate: ActivePolicy = policy(CANDIDATE_TREE, 2)) {
+function startShadow(
+  candidate: ActivePolicy = policy(CANDIDATE_TREE, 2),
+  config: Partial<RouterConfig> = {},
+) {
   const world = startRouter({
     canary: canary({ mode: 'shadow', policy: candidate }),
-    config: { creditsMax: 1_000 },
+    config: { creditsMax: 1_000, ...config },
   });
   world.router.onStatus(status({ batchRequests: 1_000 }));
   world.router.onStatus({ ...GPU, batchRequests: 1_000 });
@@ -140,6 +144,17 @@ describe('a candidate in shadow', () => {
     router.onStatus({ ...GPU, sequence: 2, ...gpu });
     route({ signals: { predictedCostMs: 10 } });
     expect(take().shadow).toMatchObject([{ requests: 1, changed: 1, latencyRatioOver: apart }]);
+  });
+
+  it.each([
+    [0.05, 1],
+    [0.2, 0],
+  ])('is apart in latency by more than the settings say: %s', (latencyApartMin, apart) => {
+    const tree = '\n  - {id: all, to: {accelerator: gpu-a100, kernel: dense, memory: hbm}}';
+    const { router, route, take } = startShadow(policy(tree, 2), { latencyApartMin });
+    router.onStatus({ ...GPU, sequence: 2, speed: 1.1 });
+    route({ signals: { predictedCostMs: 10 } });
+    expect(take().shadow).toMatchObject([{ changed: 1, latencyRatioOver: apart }]);
   });
 
   it('that throws is counted, and nobody is harmed', () => {
