@@ -164,7 +164,7 @@ function huge(draw: Generator, version: number): string {
 }
 
 export function commandOf(draw: Generator, sequence: number, newest: Newest): ControlCommand {
-  const type = oneIn(draw, 60) ? 'TUNE' : pick(draw, TYPES);
+  const type = oneIn(draw, 25) ? 'TUNE' : pick(draw, TYPES);
   const name = pick(draw, NAMES);
   let body = bodyOf(draw, type, name, newest);
   if (oneIn(draw, 16)) body = damageText(draw, body);
