@@ -275,9 +275,11 @@ export class Signing {
     const draw = this.#draw;
     const signature = (): ControlCommand['signature'] => {
       const { signer, key } = oneIn(draw, 20) ? STRANGER : pick(draw, PEOPLE);
-      const notAfterMs = nowMs + pick(draw, [60_000, 3_600_000, 86_400_000, -1, 90_000_000, 0]);
-      const nonce = oneIn(draw, 20) ? pick(draw, ['', 'n-1', 'x'.repeat(200)]) : `n-${this.#nonces++}`;
-      const made = signCommand(command, signer, { notAfterMs, nonce });
+      const validMs = oneIn(draw, 10)
+        ? pick(draw, [60_000, -1, 90_000_000, 0])
+        : pick(draw, [3_600_000, 86_400_000]);
+      const nonce = oneIn(draw, 8) ? pick(draw, ['n-1', 'n-2', '', 'x'.repeat(200)]) : `n-${this.#nonces++}`;
+      const made = signCommand(command, signer, { notAfterMs: nowMs + validMs, nonce });
       if (signer !== STRANGER.signer) this.#signed.add(saying(command, made));
       return oneIn(draw, 20)
         ? { ...made, keyId: pick(draw, ['ben', 'toString', '__proto__', key.keyId]) }
