@@ -5,9 +5,12 @@ import { type Cursor, readText, writeShortText } from './short-text.ts';
 interface Tap extends Cursor {
   readLong(): number;
   skipLong(): void;
+  writeInt(value: number): void;
   writeLong(value: number): void;
   writeString(text: string): void;
 }
+
+type Hook = (value: unknown, type: avro.Type) => void;
 
 /**
  * Avro `bytes` that are read as a view of the record's bytes. avsc's own type zero-fills and copies: of a 32 KB payload that is
@@ -81,18 +84,43 @@ class ExactLong extends avro.types.LongType {
     tap.writeLong(value);
   }
 
-  _check(
-    value: unknown,
-    _flags?: unknown,
-    hook?: (value: unknown, type: avro.Type) => void,
-  ): value is number {
+  _check(value: unknown, _flags?: unknown, hook?: Hook): value is number {
     const isExact = Number.isInteger(value) && (value as number) >= LONG_MIN && (value as number) <= LONG_MAX;
     if (!isExact) hook?.(value, this);
     return isExact;
   }
 }
 
+/** avsc's own check throws a TypeError for a BigInt or a symbol. */
+class ExactInt extends avro.types.IntType {
+  _write(tap: Tap, value: unknown): void {
+    if (!this._check(value)) throw new Error(`${String(value)} is no 32-bit integer`);
+    tap.writeInt(value);
+  }
+
+  _check(value: unknown, _flags?: unknown, hook?: Hook): value is number {
+    const isExact = typeof value === 'number' && value === (value | 0);
+    if (!isExact) hook?.(value, this);
+    return isExact;
+  }
+}
+
+/** avsc looks symbols up in an object, which has `toString` and others too: it writes them as the first symbol. */
+class OwnSymbols extends avro.types.EnumType {
+  _write(tap: Tap, value: unknown): void {
+    if (!this._check(value)) throw new Error(`${String(value)} is no symbol of ${this.name}`);
+    tap.writeLong(this.symbols.indexOf(value));
+  }
+
+  _check(value: unknown, _flags?: unknown, hook?: Hook): value is string {
+    const isOne = typeof value === 'string' && this.symbols.includes(value);
+    if (!isOne) hook?.(value, this);
+    return isOne;
+  }
+}
+
 const TEXT = new Text();
+const EXACT_INT = new ExactInt();
 const BYTES_VIEW = new BytesView();
 const EXACT_LONG = new ExactLong();
 
@@ -121,6 +149,9 @@ function ownType(
   if (name === 'string') return TEXT;
   if (name === 'map')
     return new TextMap(schema as ConstructorParameters<typeof avro.types.MapType>[0], options);
+  if (name === 'enum')
+    return new OwnSymbols(schema as ConstructorParameters<typeof avro.types.EnumType>[0], options);
   if (name === 'bytes') return BYTES_VIEW;
+  if (name === 'int') return EXACT_INT;
   return name === 'long' ? EXACT_LONG : undefined;
 }

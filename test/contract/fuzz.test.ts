@@ -5,13 +5,13 @@ import { runFuzzerCommand } from '../fuzz/run-fuzzer.ts';
 it.each([
   [
     'decoders',
-    10_000,
+    6_000,
     ['ok', 'read by the compiled reader', 'left to avsc', 'MALFORMED', 'TOO_LARGE', 'NO_FRAME'],
   ],
-  ['policies', 2_000, ['accepted', 'refused by validation', 'refused by the parser', 'no document', 'child']],
+  ['policies', 1_500, ['accepted', 'refused by validation', 'refused by the parser', 'no document', 'child']],
   [
     'control',
-    3_000,
+    2_500,
     [
       'policy-published',
       'policy-tuned',

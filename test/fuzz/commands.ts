@@ -164,7 +164,7 @@ function huge(draw: Generator, version: number): string {
 }
 
 export function commandOf(draw: Generator, sequence: number, newest: Newest): ControlCommand {
-  const type = oneIn(draw, 60) ? 'TUNE' : pick(draw, TYPES);
+  const type = oneIn(draw, 25) ? 'TUNE' : pick(draw, TYPES);
   const name = pick(draw, NAMES);
   let body = bodyOf(draw, type, name, newest);
   if (oneIn(draw, 16)) body = damageText(draw, body);
@@ -275,9 +275,11 @@ export class Signing {
     const draw = this.#draw;
     const signature = (): ControlCommand['signature'] => {
       const { signer, key } = oneIn(draw, 20) ? STRANGER : pick(draw, PEOPLE);
-      const notAfterMs = nowMs + pick(draw, [60_000, 3_600_000, 86_400_000, -1, 90_000_000, 0]);
-      const nonce = oneIn(draw, 20) ? pick(draw, ['', 'n-1', 'x'.repeat(200)]) : `n-${this.#nonces++}`;
-      const made = signCommand(command, signer, { notAfterMs, nonce });
+      const validMs = oneIn(draw, 10)
+        ? pick(draw, [60_000, -1, 90_000_000, 0])
+        : pick(draw, [3_600_000, 86_400_000]);
+      const nonce = oneIn(draw, 8) ? pick(draw, ['n-1', 'n-2', '', 'x'.repeat(200)]) : `n-${this.#nonces++}`;
+      const made = signCommand(command, signer, { notAfterMs: nowMs + validMs, nonce });
       if (signer !== STRANGER.signer) this.#signed.add(saying(command, made));
       return oneIn(draw, 20)
         ? { ...made, keyId: pick(draw, ['ben', 'toString', '__proto__', key.keyId]) }

@@ -90,11 +90,11 @@ function configOf(draw: Generator): ControllerConfig {
   const limits = { ...DEFAULT_LIMITS, shadowRequestsMin: 10, shareRequestsMin: 10, leafHitsMin: 1 };
   return {
     controller: 'controller-1',
-    acceptUnsigned: !oneIn(draw, 8),
+    acceptUnsigned: !oneIn(draw, 5),
     rollout: {
       ...DEFAULT_ROLLOUT_CONFIG,
       mode: pick(draw, ['staged', 'staged', 'staged', 'immediate']),
-      autoStart: oneIn(draw, 3),
+      autoStart: oneIn(draw, 2),
       autoPromote: oneIn(draw, 2),
       autoRollback: !oneIn(draw, 4),
       limits,
@@ -175,14 +175,14 @@ class Session {
     this.#sent += 1;
     const command = this.#insistence() ?? this.#anyCommand();
     this.#earlier = [...this.#earlier.slice(-EARLIER_MAX), command];
-    return this.#config.acceptUnsigned && !oneIn(draw, 100)
+    return this.#config.acceptUnsigned && !oneIn(draw, 30)
       ? { ...command, signature: null, coSignature: null }
       : this.#signing.sign(command, this.#clock.wallMs());
   }
 
   #anyCommand(): ControlCommand {
     const draw = this.#draw;
-    return this.#earlier.length > 0 && oneIn(draw, 2)
+    return this.#earlier.length > 0 && !oneIn(draw, 3)
       ? variantOf(draw, pick(draw, this.#earlier), this.#sent)
       : commandOf(draw, this.#sent, (name) => this.#newest(name));
   }
@@ -283,7 +283,14 @@ class Session {
       account.expect(!this.#revoked.has(each.keyId), 'a revoked key was accepted');
       this.#accepted.add(used);
     }
-    for (const answer of answers) if (answer.type === 'key-revoked') this.#revoked.add(answer.keyId);
+    for (const answer of answers) {
+      if (answer.type === 'key-revoked') this.#revoked.add(answer.keyId);
+      if (answer.type === 'policy-published')
+        account.expect(
+          answer.scope === `policy/${answer.policy.name}`,
+          'a policy in a scope of another name',
+        );
+    }
   }
 
   /** Epochs only rise, and the store has what the log says. */

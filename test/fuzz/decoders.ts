@@ -8,6 +8,7 @@ import { type CompiledReader, compileReader } from '../../src/contracts/compiled
 import { DECODE_LIMITS } from '../../src/contracts/limits.ts';
 import { SCHEMAS } from '../../src/contracts/schemas.ts';
 import type { RecordName } from '../../src/contracts/topics.ts';
+import { FORBIDDEN_KEYS } from '../../src/core/own.ts';
 import type { Generator } from '../../src/core/random/generator.ts';
 import { arbitraryRecord } from '../contract/arbitraries.ts';
 import { EXAMPLES } from '../contract/examples.ts';
@@ -65,7 +66,10 @@ async function sourcesOf(
     ];
     const read = compileReader(type, DECODE_LIMITS);
     if (read === undefined) throw new Error(`the reader of ${record} is not compiled`);
-    const bodies = values.flatMap((value) => [type.toBuffer(value), inBlocks(type, value)]);
+    const bodies = [
+      ...values.flatMap((value) => [type.toBuffer(value), inBlocks(type, value)]),
+      ...[...FORBIDDEN_KEYS].map((key) => type.toBuffer(withKey(type, EXAMPLES[record], key))),
+    ];
     const walk = compileWalker(type, DECODE_LIMITS);
     sources.push({ record, schemaId: own.readInt32BE(1), own: { type, read }, walk, bodies });
     sources.push(await foreignSource(codecs, registry, record, values));
@@ -107,6 +111,19 @@ function inBlocks(type: avro.Type, value: unknown): Buffer {
   return branch === undefined
     ? type.toBuffer(value)
     : Buffer.concat([LONG.toBuffer(index), inBlocks(branch, value)]);
+}
+
+/** The same value with one more entry in each of its maps. */
+function withKey(type: avro.Type, value: unknown, key: string): unknown {
+  if (type instanceof avro.types.RecordType)
+    return Object.fromEntries(
+      type.fields.map(({ name, type: of }) => [name, withKey(of, (value as Fields)[name], key)]),
+    );
+  if (type instanceof avro.types.ArrayType)
+    return (value as unknown[]).map((item) => withKey(type.itemsType, item, key));
+  if (!(type instanceof avro.types.MapType)) return value;
+  const entries = Object.entries(value as Fields);
+  return Object.fromEntries([...entries, ...entries.slice(0, 1).map(([, item]) => [key, item])]);
 }
 
 const TEXT = avro.Type.forSchema('string');

@@ -135,6 +135,7 @@ function findForbidden(text: string, lines: LineIndex): PolicyProblem | undefine
   let flowDepth = 0;
   let openedOnLine = 0;
   let tokens = 0;
+  let nodes = 0;
   let atScalar = false;
   for (const token of new Lexer().lex(text)) {
     if (atScalar) {
@@ -158,8 +159,11 @@ function findForbidden(text: string, lines: LineIndex): PolicyProblem | undefine
       return problem('', lines.at(offset), 'a bracket is closed that was never opened', { value: token });
     if (flowDepth === 0 && (type === 'seq-item-ind' || type === 'explicit-key-ind')) openedOnLine += 1;
     if (type === 'flow-seq-start' || type === 'flow-map-start') flowDepth += 1;
+    // Behind each of these is a node, and be it an empty one.
+    if (type === 'seq-item-ind' || type === 'map-value-ind') nodes += 1;
     // A node costs at most six tokens: key, its indicator, value, comma, and a bracket on both sides.
-    if (tokens > 6 * DOCUMENT_LIMITS.nodes) return tooManyNodes('', lines.at(offset));
+    if (nodes > DOCUMENT_LIMITS.nodes || tokens > 6 * DOCUMENT_LIMITS.nodes)
+      return tooManyNodes('', lines.at(offset));
     if (flowDepth > DOCUMENT_LIMITS.depth || openedOnLine > DOCUMENT_LIMITS.depth) {
       return tooDeep('', lines.at(offset));
     }

@@ -115,6 +115,8 @@ describe('encode', () => {
     ['bytes of another kind', { candidateValues: new Uint8Array(50_000) }, 'ScoreRequest.candidateValues'],
     ['a fraction', { baselineCandidates: 1.5 }, 'ScoreRequest.baselineCandidates'],
     ['another symbol', { optOut: ['RMB'] }, 'ScoreRequest.optOut.0'],
+    ['a symbol that every object has', { optOut: ['toString'] }, 'ScoreRequest.optOut.0'],
+    ['a BigInt', { priority: 1n }, 'ScoreRequest.priority'],
     ['text where a tensor should be', { requestTensors: ['x'] }, 'ScoreRequest.requestTensors.0'],
     ['a long that would be written wrong', { featuresAsOf: -(2 ** 52) - 2 }, 'ScoreRequest.featuresAsOf'],
   ])('names the field of %s, shortly', async (_, fields, place) => {

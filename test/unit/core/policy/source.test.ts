@@ -32,6 +32,7 @@ describe('readSource', () => {
       repeat(4_095, (i) => `k${i}: 1`),
       Object.fromEntries(Array.from({ length: 4_095 }, (_, i) => [`k${i}`, 1])),
     ],
+    ['a list at the limit of nodes', repeat(4_095, () => '-'), Array.from({ length: 4_095 }, () => null)],
   ])('reads %s', (_, text, expected) => {
     expect(read(text)).toEqual(expected);
   });
@@ -62,6 +63,12 @@ describe('readSource', () => {
     ],
     ['as many bytes in fewer characters', 'é'.repeat(32_769), 'too large'],
     ['too many nodes', repeat(4_096, (i) => `k${i}: 1`), 'too many nodes'],
+    // The last one is where it is seen, before anything is built of the others.
+    [
+      'too many empty nodes',
+      repeat(20_000, () => '-'),
+      'line 4097, column 1: the document has too many nodes',
+    ],
     ['too many nodes in one line', `[${repeat(16_000, () => '1', ',')}]`, 'too many nodes'],
     ['brackets too deep', '['.repeat(60_000), 'line 1, column 33: the document is nested too deeply'],
     ['braces too deep', `${'{a: '.repeat(33)}1${'}'.repeat(33)}`, 'nested too deeply'],
