@@ -25,7 +25,7 @@ import type { Stage, StageDeps } from '../stages/stage.ts';
 import { claimAckPartition } from './ack-partition.ts';
 import { followPolicy, type Policies } from './follow-policy.ts';
 import { compileChecked, digestOf, poolOf, poolsOf, readBuiltInPolicy } from './policy-files.ts';
-import { trustedKeys } from './trusted-keys.ts';
+import { controllerSigner, trustedKeys } from './trusted-keys.ts';
 
 /** Settings → a running stage; the same for a process of its own and for the embedded run. */
 
@@ -199,6 +199,7 @@ export async function startPolicyController(
   surroundings: { fleet: Fleet; store: ControlStore },
 ): Promise<Stage> {
   const { store } = surroundings;
+  const signer = controllerSigner(settings);
   const observer = await openRolloutObserver({ ...deps, store, digest: digestOf });
   const tuner = settings.controller.tuning ? await openTuner(deps, surroundings.fleet) : undefined;
   const stage = await createPolicyControllerStage(
@@ -214,6 +215,7 @@ export async function startPolicyController(
       store,
       observer,
       ...(tuner === undefined ? {} : { tuner }),
+      ...(signer === undefined ? {} : { signer }),
       digest: digestOf,
       checkPolicy: (bytes) => compileChecked(bytes, surroundings.fleet).document,
       signatures: trustedKeys(settings, deps.telemetry.logger),

@@ -15,12 +15,14 @@ import { AUTOMATIC } from '../../core/rollout/rollout-event.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { ControlStore } from '../../ports/control-store.ts';
 import type { InboundRecord, MessageBus, OutboundRecord } from '../../ports/message-bus.ts';
+import type { Signer } from '../../ports/signatures.ts';
 import type { Telemetry } from '../../ports/telemetry.ts';
 import { ControlLog, type LogEntry, type SentCommand } from './control-log.ts';
 import type { ControllerConfig } from './controller-config.ts';
 import { LogTime } from './log-time.ts';
 import { lookOf } from './look.ts';
 import { PointerWriter } from './pointer-writer.ts';
+import { PolicyProofs, type ProvenBy } from './policy-proofs.ts';
 import { type CheckedPolicy, CommandReader } from './read-command.ts';
 import type { RolloutObserver } from './rollout-observer.ts';
 import { SignatureGate, type TrustedKeys } from './signature-gate.ts';
@@ -40,6 +42,8 @@ export interface ControllerDeps {
   checkPolicy(bytes: Uint8Array): CheckedPolicy;
   /** Checks signatures; without it there is no key that could sign. */
   signatures?: TrustedKeys;
+  /** The controller's own key, by which routers know the policies that it makes by tuning. */
+  signer?: Signer;
   /** Sees what rollouts do to the traffic. Without one nothing is seen, and a rollout is held for it. */
   observer?: Pick<RolloutObserver, 'observe'>;
   /** Sees what the tuning of policies is decided by; without one nothing is tuned. */
@@ -68,6 +72,7 @@ export class Controller {
   readonly #pointers: PointerWriter;
   readonly #reader: CommandReader;
   readonly #gate: SignatureGate;
+  readonly #proofs: PolicyProofs;
   #state: ControllerState = INITIAL_CONTROLLER_STATE;
   #documents = new Map<string, Uint8Array>();
   /** Events of this term that no command brought about. */
@@ -80,9 +85,11 @@ export class Controller {
     this.#time = new LogTime(deps.clock);
     const { store, clock, telemetry, digest, checkPolicy } = deps;
     const document = (wanted: string): Uint8Array | undefined => this.#documents.get(wanted);
-    this.#pointers = new PointerWriter({ store, clock, telemetry, document });
+    this.#proofs = new PolicyProofs(deps.signer);
+    this.#pointers = new PointerWriter({ store, clock, telemetry, document, proofs: this.#proofs });
     this.#gate = new SignatureGate(config.acceptUnsigned, deps.signatures);
-    this.#reader = new CommandReader(config, { digest, checkPolicy, document, gate: this.#gate });
+    const { signer } = deps;
+    this.#reader = new CommandReader(config, { digest, checkPolicy, document, gate: this.#gate, signer });
   }
 
   get state(): ControllerState {
@@ -115,6 +122,9 @@ export class Controller {
     const input = this.#reader.read(command, this.#state, this.#time.nowMs(), record.timestampMs);
     if (input.kind === 'publish-policy') this.#documents.set(input.policy.digest, command.body);
     await this.#act(input, { record, commandId: command.commandId, command }, over);
+    // The epoch says nothing of who signed what it names, and routers look for that when they meet a text for the first time.
+    if (input.kind === 'publish-policy' || input.kind === 'revoke-key')
+      await this.#pointers.prove(input.scope, scopeState(this.#state, input.scope), this.#state.term);
   }
 
   /** Looks at every rollout that runs: what was seen, and what follows from it, goes into the log, and then into the store. */
@@ -130,7 +140,7 @@ export class Controller {
   async tune(over: AbortSignal): Promise<void> {
     const { tuner, digest, checkPolicy, telemetry } = this.#deps;
     const { tuning: terms } = this.#config;
-    if (tuner === undefined || terms === undefined) return;
+    if (tuner === undefined || terms === undefined || !maySignChildren(this.#config, this.#deps)) return;
     for (const [name, scope] of this.#state.scopes) {
       const bytes = scope.live === undefined ? undefined : this.#documents.get(scope.live.digest);
       if (bytes === undefined || over.aborted) continue;
@@ -190,14 +200,16 @@ export class Controller {
       over.throwIfAborted();
       await this.#log.append(this.#build(event, cause, this.#state));
       this.#tell(event);
-      this.#keep(event);
+      this.#keep(event, { command: cause?.command, appendedMs: cause?.record.timestampMs ?? 0 });
       this.#state = evolve(this.#state, event);
       if (cause?.command !== undefined) this.#gate.remember(cause.command, event, cause.record.timestampMs);
     }
   }
 
   /** Nobody sent the text of a child: the log has it. */
-  #keep(event: ControllerEvent): void {
+  #keep(event: ControllerEvent, by: ProvenBy): void {
+    const live = 'scope' in event ? scopeState(this.#state, event.scope).live?.digest : undefined;
+    this.#proofs.remember(event, by, live);
     if (event.type !== 'policy-tuned') return;
     const { policy, text, epoch } = event;
     this.#documents.set(policy.digest, Buffer.from(text));
@@ -221,6 +233,7 @@ export class Controller {
     const undecided = [...commands].filter(([offset]) => offset < committedOffset && !decided.has(offset));
     this.#state = INITIAL_CONTROLLER_STATE;
     this.#gate.forget();
+    this.#proofs.forget();
     this.#documents = new Map();
     const decideUpTo = (limit: number): void => {
       while (undecided[0] !== undefined && undecided[0][0] < limit) {
@@ -229,6 +242,7 @@ export class Controller {
         const input = this.#reader.read(command, this.#state, this.#state.lastMs, appendedMs);
         if (input.kind === 'publish-policy') this.#documents.set(input.policy.digest, command.body);
         for (const event of decide(this.#state, input)) {
+          this.#keep(event, { command, appendedMs });
           this.#state = evolve(this.#state, event);
           this.#gate.remember(command, event, appendedMs);
         }
@@ -240,7 +254,7 @@ export class Controller {
       if (event.type === 'policy-published' && sent !== undefined)
         this.#documents.set(event.policy.digest, sent.command.body);
       if (sent !== undefined) this.#gate.remember(sent.command, event, sent.appendedMs);
-      this.#keep(event);
+      this.#keep(event, { command: sent?.command, appendedMs: sent?.appendedMs ?? 0 });
       // Without a command's id a refusal tells of a record that could not be worked on.
       this.#state = evolve(this.#state, event);
     }
@@ -287,6 +301,11 @@ export class Controller {
     this.#unasked += 1;
     return `term-${this.#state.term}-${this.#unasked}`;
   }
+}
+
+/** Where routers demand signatures, a child without one would be refused by all of them. */
+function maySignChildren({ acceptUnsigned }: ControllerConfig, { signer }: ControllerDeps): boolean {
+  return acceptUnsigned || signer !== undefined;
 }
 
 /** Epoch of the pointer after the event. */

@@ -27,7 +27,7 @@ const CHECKS_PER_PERIOD = 20;
 export async function createPolicyControllerStage(
   config: PolicyControllerConfig,
   deps: StageDeps &
-    Pick<ControllerDeps, 'digest' | 'checkPolicy' | 'observer' | 'tuner' | 'signatures'> & {
+    Pick<ControllerDeps, 'digest' | 'checkPolicy' | 'observer' | 'tuner' | 'signatures' | 'signer'> & {
       store: ControlStore;
     },
 ): Promise<Stage & { controller: Controller }> {
