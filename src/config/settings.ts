@@ -174,14 +174,24 @@ const controller = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Accept control commands without a signature: whoever may write to the control topic then decides.',
+      'Accept control commands, and in routers policies, without a signature: whoever may write to the control topic or to Redis then decides.',
     ),
   keys: z
     .string()
     .default('')
     .describe(
-      'Key file: public keys that may sign control commands. Where it is set, a signature that does not hold is always refused.',
+      'Key file: public keys that may sign control commands; routers check policies by it too. Where it is set, a signature that does not hold is always refused.',
     ),
+  signingKey: z
+    .string()
+    .default('')
+    .describe(
+      'Private key of the controller (PEM): it signs the policies that the controller makes by tuning. Without it nothing is tuned where signatures are demanded.',
+    ),
+  signingKeyId: z
+    .string()
+    .default('controller')
+    .describe("The key file's name for it; its role there is controller."),
   reconcileMs: durationMs.default(2_000).describe('How often the store is compared with the log.'),
   rollout: z
     .enum(['auto', 'staged', 'immediate'])

@@ -69,6 +69,12 @@ export interface ControlStore {
    * @throws MillraceError TOO_LARGE where there is more: somebody else wrote it
    */
   readDocument(digest: string): Promise<Uint8Array | undefined>;
+  /** Stores who vouches for the document of this digest, in place of who did before: a text may be signed anew. */
+  putEnvelope(digest: string, bytes: Uint8Array): Promise<void>;
+  readEnvelope(digest: string): Promise<Uint8Array | undefined>;
+  /** Stores the signed commands that took keys out. */
+  putRevocations(bytes: Uint8Array): Promise<void>;
+  readRevocations(): Promise<Uint8Array | undefined>;
   /**
    * Calls `onHint` when the pointer of `scope` may have changed: after a hint from a writer, on every (re)connection.
    * Hints can be lost; whoever needs certainty also polls.

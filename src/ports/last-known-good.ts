@@ -1,9 +1,14 @@
 import type { PolicyPointer } from './control-store.ts';
 
-/** A pointer whose policies passed every check, and the exact bytes of those policies by their digest. */
+/** A pointer whose policies passed every check, and all that they passed by. */
 export interface KnownGood {
   pointer: PolicyPointer;
+  /** Exact bytes by digest: of those policies, and of what they were tuned from. */
   documents: ReadonlyMap<string, Uint8Array>;
+  /** Who vouches for them, by digest. */
+  envelopes: ReadonlyMap<string, Uint8Array>;
+  /** Keys that were taken out by then. */
+  revokedKeys: readonly string[];
 }
 
 /**

@@ -131,7 +131,7 @@ export async function startEmbedded(
     };
     await start('controller', (deps) => startPolicyController(trusting, deps, { fleet, store }));
     // The store begins anew with every run: an epoch that an earlier run kept would stand in its way.
-    const forgetful = { ...settings, router: { ...settings.router, stateFolder: '' } };
+    const forgetful = { ...trusting, router: { ...settings.router, stateFolder: '' } };
     await start('router', (deps) =>
       startRequestRouter(forgetful, deps, {
         fleet,

@@ -9,6 +9,7 @@ import { PolicySource } from '../stages/request-router/policy-source.ts';
 import type { Router } from '../stages/request-router/router.ts';
 import type { StageDeps } from '../stages/stage.ts';
 import { compileChecked, digestOf } from './policy-files.ts';
+import { policyTrust } from './trusted-keys.ts';
 
 /** What decides. */
 export interface Policies {
@@ -54,11 +55,12 @@ export function followPolicy(
         ? undefined
         : fileLastKnownGood({ folder: stateFolder, logger: deps.telemetry.logger }),
     digest: digestOf,
-    compile: async (bytes) =>
+    trust: policyTrust(settings, deps.telemetry.logger),
+    compile: async (bytes, root) =>
       // Before there is a router nothing can be held up, and a start is quicker without a thread.
       thread === undefined || swap === undefined
-        ? compileChecked(bytes, fleet)
-        : compilePolicy(await thread.read(bytes, fleet), { fleet }),
+        ? compileChecked(bytes, fleet, root)
+        : compilePolicy(await thread.read(bytes, fleet, root), { fleet }),
     unservable: (compiled) => router?.unservable(compiled),
     apply: (stable, canary) => {
       policies = { stable, canary };

@@ -8,6 +8,7 @@ import type { Fleet } from '../core/policy/fleet.ts';
 import { parsePolicy } from '../core/policy/parse.ts';
 import { parseFleet } from '../core/policy/parse-fleet.ts';
 import { DocumentError } from '../core/policy/problem.ts';
+import { checkTunedOf } from '../core/policy/tuned-of.ts';
 import { validatePolicy } from '../core/policy/validate.ts';
 import { SIGNALS } from '../core/signals/extract.ts';
 import type { ActivePolicy } from '../stages/request-router/active-policy.ts';
@@ -21,9 +22,14 @@ export function readFleet(settings: Settings): Fleet {
   return parseFleet(readUserFile(packaged(settings.fleet, 'examples', 'fleets', 'embedded.yaml')));
 }
 
-/** Parses, validates against the fleet and compiles. @throws MillraceError INVALID_POLICY with every problem found */
-export function compileChecked(bytes: Uint8Array, fleet: Fleet): CompiledPolicy {
+/**
+ * Parses, validates against the fleet and compiles.
+ * @param root of which the policy may differ in tuned constants only
+ * @throws MillraceError INVALID_POLICY with every problem found
+ */
+export function compileChecked(bytes: Uint8Array, fleet: Fleet, root?: Uint8Array): CompiledPolicy {
   const document = parsePolicy(bytes);
+  if (root !== undefined) checkTunedOf(root, bytes);
   const errors = validatePolicy(document, fleet, SIGNALS).filter((problem) => problem.severity === 'error');
   if (errors.length > 0) throw new DocumentError('INVALID_POLICY', errors);
   return compilePolicy(document, { fleet });

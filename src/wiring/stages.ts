@@ -28,7 +28,7 @@ import { claimAckPartition } from './ack-partition.ts';
 import { followPolicy, type Policies } from './follow-policy.ts';
 import { compileChecked, digestOf, poolOf, poolsOf, readBuiltInPolicy } from './policy-files.ts';
 import { rolloutConfig } from './rollout-config.ts';
-import { trustedKeys } from './trusted-keys.ts';
+import { controllerSigner, trustedKeys } from './trusted-keys.ts';
 
 /** Settings → a running stage; the same for a process of its own and for the embedded run. */
 
@@ -215,6 +215,7 @@ export async function startPolicyController(
   surroundings: { fleet: Fleet; store: ControlStore },
 ): Promise<Stage> {
   const { store } = surroundings;
+  const signer = controllerSigner(settings);
   const observer = await openRolloutObserver({ ...deps, store, digest: digestOf });
   const fleetVersions = await openFleetVersions(deps, poolsOf(surroundings.fleet));
   const metrics = metricsOf(settings.controller);
@@ -234,6 +235,7 @@ export async function startPolicyController(
       fleetVersions,
       ...(metrics === undefined ? {} : { metrics }),
       ...(tuner === undefined ? {} : { tuner }),
+      ...(signer === undefined ? {} : { signer }),
       digest: digestOf,
       checkPolicy: (bytes) => compileChecked(bytes, surroundings.fleet).document,
       signatures: trustedKeys(settings, deps.telemetry.logger),

@@ -1,16 +1,20 @@
-import { ed25519Verifier } from '../adapters/system/ed25519.ts';
+import { ed25519Signer, ed25519Verifier } from '../adapters/system/ed25519.ts';
 import { readKeyFile } from '../config/key-file.ts';
 import type { Settings } from '../config/settings.ts';
+import { readUserFile } from '../config/user-file.ts';
 import type { KeyRing } from '../core/control/key-ring.ts';
+import { MillraceError } from '../core/errors.ts';
+import type { Signer } from '../ports/signatures.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import type { TrustedKeys } from '../stages/policy-controller/signature-gate.ts';
+import type { PolicyTrust } from '../stages/request-router/signature-check.ts';
 
 /**
  * The keys that the settings name; says in the log who is trusted, and warns where that is everybody or nobody.
  * @throws MillraceError INVALID_CONFIG for a key file that is not valid
  */
 export function trustedKeys({ controller, kafka }: Settings, logger: Logger): TrustedKeys {
-  const keys: KeyRing = controller.keys === '' ? new Map() : readKeyFile(controller.keys);
+  const keys = keysOf(controller);
   const trusted = { keys: [...keys.keys()] };
   if (controller.acceptUnsigned) {
     const message =
@@ -25,4 +29,43 @@ export function trustedKeys({ controller, kafka }: Settings, logger: Logger): Tr
     );
   } else logger.info(trusted, 'control commands must be signed');
   return { keys, verify: ed25519Verifier().verify };
+}
+
+/**
+ * What a router takes policies by: the keys and the leave of the controller. Undefined where there is nothing that it could check.
+ * @throws MillraceError INVALID_CONFIG for a key file that is not valid
+ */
+export function policyTrust({ controller }: Settings, logger: Logger): PolicyTrust | undefined {
+  const keys = keysOf(controller);
+  const { acceptUnsigned } = controller;
+  if (acceptUnsigned && keys.size === 0) return undefined;
+  const trusted = { keys: [...keys.keys()] };
+  if (keys.size === 0)
+    logger.warn(
+      trusted,
+      'every policy of the store will be refused: set controller.keys to a key file, or controller.acceptUnsigned',
+    );
+  else if (!acceptUnsigned) logger.info(trusted, 'policies of the store must be signed');
+  return { keys, acceptUnsigned, verify: ed25519Verifier().verify };
+}
+
+/**
+ * The controller's own key; undefined where it has none.
+ * @throws MillraceError INVALID_CONFIG where it cannot be read, or is no controller's key in the key file
+ */
+export function controllerSigner({ controller }: Settings): Signer | undefined {
+  const { signingKey, signingKeyId: keyId } = controller;
+  if (signingKey === '') return undefined;
+  const signer = ed25519Signer({ keyId, privateKeyPem: readUserFile(signingKey) });
+  const keys = keysOf(controller);
+  if (keys.size === 0 || keys.get(keyId)?.role === 'controller') return signer;
+  const known = [...keys.values()].filter(({ role }) => role === 'controller').map((key) => key.keyId);
+  throw new MillraceError('INVALID_CONFIG', 'controller.signingKeyId names no key of a controller', {
+    value: keyId,
+    allowed: known.join(', ') || 'none in the key file has the role controller',
+  });
+}
+
+function keysOf({ keys }: Settings['controller']): KeyRing {
+  return keys === '' ? new Map() : readKeyFile(keys);
 }

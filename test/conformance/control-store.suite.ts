@@ -236,6 +236,22 @@ export function controlStoreConformance(name: string, create: () => Promise<Stor
       });
     });
 
+    describe('envelopes and revocations', () => {
+      it('are kept byte for byte, and the newest counts', async () => {
+        expect(await other.readEnvelope('sha256:abc')).toBeUndefined();
+        expect(await other.readRevocations()).toBeUndefined();
+        await store.putDocument('sha256:abc', new Uint8Array([9]));
+        for (const bytes of [new Uint8Array([0, 255]), new Uint8Array([2])]) {
+          await store.putEnvelope('sha256:abc', bytes);
+          await store.putRevocations(bytes);
+          expect(await other.readEnvelope('sha256:abc')).toEqual(bytes);
+          expect(await other.readRevocations()).toEqual(bytes);
+        }
+        expect(await other.readDocument('sha256:abc')).toEqual(new Uint8Array([9]));
+        expect(await other.readEnvelope('sha256:abd')).toBeUndefined();
+      });
+    });
+
     describe('hints', () => {
       it('come once the watch stands, and after each write to the scope by anybody', async () => {
         let hints = 0;

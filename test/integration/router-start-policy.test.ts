@@ -81,6 +81,7 @@ describe('the policy that a router starts with', () => {
         fleet: 'examples/fleets/one-pool.yaml',
         policy: 'examples/policies/one-pool.yaml',
         'router.stateFolder': stateFolder,
+        'controller.acceptUnsigned': true,
       },
     ));
     controller = connect(redisUrl());

@@ -14,6 +14,8 @@ const AS_SHIPPED = {
   requestsPerPeriod: 1_300,
   requestMs: 1,
 };
+/** As little traffic as shows anything, so that a run takes seconds. */
+export const FEW_REQUESTS = { periodMs: 2_000, requestsMin: 50, requestsPerPeriod: 280, requestMs: 1 };
 const NOISE_PERIODS = 15;
 
 export interface SweptRun {
@@ -61,6 +63,8 @@ export const SWEPT: readonly Swept[] = [
     run: async (seed) => ({ violations: await runTakeOver(optionsOf(seed)) }),
   },
   { name: 'noise', run: (seed) => runNoise(optionsOf(seed), NOISE_PERIODS) },
+  // few witnesses: chance has it easiest
+  { name: 'little traffic and noise', run: (seed) => runNoise(optionsOf(seed, FEW_REQUESTS), NOISE_PERIODS) },
 ];
 
 /** Runs a scenario with some seeds, and prints what went wrong, and what it measured. @returns failed runs */

@@ -54,11 +54,20 @@ interface Expiring {
 interface State {
   pointers: ReadonlyMap<string, PolicyPointer>;
   documents: ReadonlyMap<string, Uint8Array>;
+  envelopes: ReadonlyMap<string, Uint8Array>;
+  revocations: Uint8Array | undefined;
   leases: ReadonlyMap<string, Expiring>;
   reports: ReadonlyMap<string, ReadonlyMap<string, Expiring>>;
 }
 
-const NOTHING: State = { pointers: new Map(), documents: new Map(), leases: new Map(), reports: new Map() };
+const NOTHING: State = {
+  pointers: new Map(),
+  documents: new Map(),
+  envelopes: new Map(),
+  revocations: undefined,
+  leases: new Map(),
+  reports: new Map(),
+};
 
 class Server {
   readonly clock: Clock;
@@ -67,6 +76,8 @@ class Server {
   #losingHints = false;
   #pointers = new Map<string, PolicyPointer>();
   #documents = new Map<string, Uint8Array>();
+  #envelopes = new Map<string, Uint8Array>();
+  #revocations: Uint8Array | undefined;
   #leases = new Map<string, Expiring>();
   #reports = new Map<string, Map<string, Expiring>>();
 
@@ -95,6 +106,8 @@ class Server {
     return {
       pointers: new Map(this.#pointers),
       documents: new Map(this.#documents),
+      envelopes: new Map(this.#envelopes),
+      revocations: this.#revocations,
       leases: new Map(this.#leases),
       reports: new Map([...this.#reports].map(([scope, reports]) => [scope, new Map(reports)])),
     };
@@ -103,6 +116,8 @@ class Server {
   restore(state: State): void {
     this.#pointers = new Map(state.pointers);
     this.#documents = new Map(state.documents);
+    this.#envelopes = new Map(state.envelopes);
+    this.#revocations = state.revocations;
     this.#leases = new Map(state.leases);
     this.#reports = new Map([...state.reports].map(([scope, reports]) => [scope, new Map(reports)]));
   }
@@ -137,6 +152,23 @@ class Server {
   readDocument(digest: string): Uint8Array | undefined {
     const bytes = this.#documents.get(digest);
     return bytes === undefined ? undefined : Uint8Array.from(bytes);
+  }
+
+  putEnvelope(digest: string, bytes: Uint8Array): void {
+    this.#envelopes.set(digest, Uint8Array.from(bytes));
+  }
+
+  readEnvelope(digest: string): Uint8Array | undefined {
+    const bytes = this.#envelopes.get(digest);
+    return bytes && Uint8Array.from(bytes);
+  }
+
+  putRevocations(bytes: Uint8Array): void {
+    this.#revocations = Uint8Array.from(bytes);
+  }
+
+  readRevocations(): Uint8Array | undefined {
+    return this.#revocations && Uint8Array.from(this.#revocations);
   }
 
   /** Takes or renews a lease: the first that the holder has already, else the first that nobody has. */
@@ -213,6 +245,22 @@ class Client implements ControlStore {
 
   readDocument(digest: string): Promise<Uint8Array | undefined> {
     return this.#call(() => this.#server.readDocument(digest));
+  }
+
+  putEnvelope(digest: string, bytes: Uint8Array): Promise<void> {
+    return this.#call(() => this.#server.putEnvelope(digest, bytes));
+  }
+
+  readEnvelope(digest: string): Promise<Uint8Array | undefined> {
+    return this.#call(() => this.#server.readEnvelope(digest));
+  }
+
+  putRevocations(bytes: Uint8Array): Promise<void> {
+    return this.#call(() => this.#server.putRevocations(bytes));
+  }
+
+  readRevocations(): Promise<Uint8Array | undefined> {
+    return this.#call(() => this.#server.readRevocations());
   }
 
   watch(scope: string, onHint: () => void): Promise<() => Promise<void>> {

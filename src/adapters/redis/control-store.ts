@@ -102,6 +102,24 @@ class RedisControlStore implements ControlStore {
     return exists === 0 ? undefined : new Uint8Array(0);
   }
 
+  async putEnvelope(digest: string, bytes: Uint8Array): Promise<void> {
+    await this.#commands.run((redis) => redis.set(this.#envelopeKey(digest), Buffer.from(bytes)));
+  }
+
+  async readEnvelope(digest: string): Promise<Uint8Array | undefined> {
+    const bytes = await this.#commands.run((redis) => redis.getBuffer(this.#envelopeKey(digest)));
+    return bytes === null ? undefined : new Uint8Array(bytes);
+  }
+
+  async putRevocations(bytes: Uint8Array): Promise<void> {
+    await this.#commands.run((redis) => redis.set(this.#revocationsKey(), Buffer.from(bytes)));
+  }
+
+  async readRevocations(): Promise<Uint8Array | undefined> {
+    const bytes = await this.#commands.run((redis) => redis.getBuffer(this.#revocationsKey()));
+    return bytes === null ? undefined : new Uint8Array(bytes);
+  }
+
   watch(scope: string, onHint: () => void): Promise<() => Promise<void>> {
     return this.#hints.watch(this.#key('hint', scope), onHint);
   }
@@ -149,6 +167,14 @@ class RedisControlStore implements ControlStore {
 
   #key(kind: 'ptr' | 'lease' | 'rep' | 'hint', name: string): string {
     return `${this.#prefix}:${kind}:${name}`;
+  }
+
+  #envelopeKey(digest: string): string {
+    return `${this.#prefix}:env:${digest.replace(/^sha256:/, '')}`;
+  }
+
+  #revocationsKey(): string {
+    return `${this.#prefix}:revocations`;
   }
 
   #documentKey(digest: string): string {

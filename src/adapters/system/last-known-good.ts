@@ -6,10 +6,11 @@ import { MillraceError } from '../../core/errors.ts';
 import type { KnownGood, LastKnownGood } from '../../ports/last-known-good.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 
-/** Far above what two policies of the largest size take in base64. */
+/** Far above what two policies of the largest size, and what they were tuned from, take in base64. */
 const FILE_BYTES_MAX = 1_048_576;
 
 const refSchema = z.object({ digest: z.string(), name: z.string(), version: z.number() });
+const storedSchema = z.array(z.object({ digest: z.string(), base64: z.base64() }));
 const knownGoodSchema = z.object({
   pointer: z.object({
     epoch: z.int(),
@@ -27,7 +28,10 @@ const knownGoodSchema = z.object({
       })
       .nullable(),
   }),
-  documents: z.array(z.object({ digest: z.string(), base64: z.base64() })),
+  documents: storedSchema,
+  // What earlier versions kept has neither.
+  envelopes: storedSchema.default([]),
+  revokedKeys: z.array(z.string()).default([]),
 });
 
 /**
@@ -75,13 +79,12 @@ export function fileLastKnownGood({ folder, logger }: { folder: string; logger: 
   };
 }
 
-function encode({ pointer, documents }: KnownGood): Buffer {
+function encode({ pointer, documents, envelopes, revokedKeys }: KnownGood): Buffer {
   const text = JSON.stringify({
     pointer: { ...pointer, canary: pointer.canary ?? null },
-    documents: [...documents].map(([digest, bytes]) => ({
-      digest,
-      base64: Buffer.from(bytes).toString('base64'),
-    })),
+    documents: toStored(documents),
+    envelopes: toStored(envelopes),
+    revokedKeys,
   });
   return Buffer.from(`${checksum(text)}\n${text}\n`);
 }
@@ -99,10 +102,18 @@ function decode(bytes: Buffer): KnownGood {
   const parsed = knownGoodSchema.parse(JSON.parse(text));
   return {
     pointer: { ...parsed.pointer, canary: parsed.pointer.canary ?? undefined },
-    documents: new Map(
-      parsed.documents.map(({ digest, base64 }) => [digest, new Uint8Array(Buffer.from(base64, 'base64'))]),
-    ),
+    documents: fromStored(parsed.documents),
+    envelopes: fromStored(parsed.envelopes),
+    revokedKeys: parsed.revokedKeys,
   };
+}
+
+function toStored(byDigest: ReadonlyMap<string, Uint8Array>): z.infer<typeof storedSchema> {
+  return [...byDigest].map(([digest, bytes]) => ({ digest, base64: Buffer.from(bytes).toString('base64') }));
+}
+
+function fromStored(stored: z.infer<typeof storedSchema>): Map<string, Uint8Array> {
+  return new Map(stored.map(({ digest, base64 }) => [digest, new Uint8Array(Buffer.from(base64, 'base64'))]));
 }
 
 function checksum(text: string): string {

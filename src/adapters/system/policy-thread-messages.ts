@@ -4,6 +4,8 @@ import type { Fleet } from '../../core/policy/fleet.ts';
 export interface PolicyCall {
   call: number;
   bytes: Uint8Array;
+  /** Of which the policy may differ in tuned constants only. */
+  root: Uint8Array | undefined;
   fleet: Fleet;
 }
 

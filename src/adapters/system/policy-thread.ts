@@ -13,9 +13,10 @@ const IDLE_MS = 10_000;
 /** Reads and validates policies beside the event loop. */
 export interface PolicyThread {
   /**
+   * @param root of which the policy may differ in tuned constants only
    * @throws MillraceError INVALID_POLICY with the first problem; CLOSED after `close`, or where the thread failed or took too long
    */
-  read(bytes: Uint8Array, fleet: Fleet): Promise<PolicyDocument>;
+  read(bytes: Uint8Array, fleet: Fleet, root?: Uint8Array): Promise<PolicyDocument>;
   close(): Promise<void>;
 }
 
@@ -45,7 +46,7 @@ class WorkerPolicyThread implements PolicyThread {
     this.#startWorker = startWorker;
   }
 
-  async read(bytes: Uint8Array, fleet: Fleet): Promise<PolicyDocument> {
+  async read(bytes: Uint8Array, fleet: Fleet, root?: Uint8Array): Promise<PolicyDocument> {
     if (this.#closed) throw new MillraceError('CLOSED', 'policies are read no more');
     this.#cancelIdle?.();
     const worker = this.#running();
@@ -58,7 +59,7 @@ class WorkerPolicyThread implements PolicyThread {
         cancel();
         resolve(settled);
       });
-      worker.postMessage({ call, bytes, fleet } satisfies PolicyCall);
+      worker.postMessage({ call, bytes, root, fleet } satisfies PolicyCall);
     });
     this.#endWhenIdle();
     switch (reply.status) {

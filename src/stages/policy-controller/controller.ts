@@ -15,6 +15,7 @@ import { AUTOMATIC } from '../../core/rollout/rollout-event.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { ControlStore } from '../../ports/control-store.ts';
 import type { InboundRecord, MessageBus, OutboundRecord } from '../../ports/message-bus.ts';
+import type { Signer } from '../../ports/signatures.ts';
 import type { Telemetry } from '../../ports/telemetry.ts';
 import { CataloguePointer } from './catalogue-pointer.ts';
 import { ControlLog, type LogEntry, type SentCommand } from './control-log.ts';
@@ -24,6 +25,7 @@ import { LogTime } from './log-time.ts';
 import { lookOf } from './look.ts';
 import type { MetricPoller } from './metric-poller.ts';
 import { PointerWriter } from './pointer-writer.ts';
+import { PolicyProofs, type ProvenBy } from './policy-proofs.ts';
 import { PolicyTexts } from './policy-texts.ts';
 import { type CheckedPolicy, CommandReader } from './read-command.ts';
 import type { RolloutObserver } from './rollout-observer.ts';
@@ -44,6 +46,8 @@ export interface ControllerDeps {
   checkPolicy(bytes: Uint8Array): CheckedPolicy;
   /** Checks signatures; without it there is no key that could sign. */
   signatures?: TrustedKeys;
+  /** The controller's own key, by which routers know the policies that it makes by tuning. */
+  signer?: Signer;
   /** Sees what rollouts do to the traffic. Without one nothing is seen, and a rollout is held for it. */
   observer?: Pick<RolloutObserver, 'observe'>;
   /** Knows which workers can run which model versions; without it a policy may name any. */
@@ -80,6 +84,7 @@ export class Controller {
   /** Of commands that were decided by another: what the fleet is like now plays no part. */
   readonly #pastReader: CommandReader;
   readonly #gate: SignatureGate;
+  readonly #proofs: PolicyProofs;
   #state: ControllerState = INITIAL_CONTROLLER_STATE;
   #documents = new Map<string, Uint8Array>();
   /** Events of this term that no command brought about. */
@@ -93,12 +98,14 @@ export class Controller {
     const { store, clock, telemetry, digest, checkPolicy } = deps;
     const document = (wanted: string): Uint8Array | undefined =>
       this.#documents.get(wanted) ?? this.#catalogue.document(wanted);
-    this.#pointers = new PointerWriter({ store, clock, telemetry, document });
+    this.#proofs = new PolicyProofs(deps.signer);
+    this.#pointers = new PointerWriter({ store, clock, telemetry, document, proofs: this.#proofs });
     this.#texts = new PolicyTexts((wanted) => this.#documents.get(wanted), checkPolicy);
     this.#catalogue = new CataloguePointer({ pointers: this.#pointers, digest, texts: this.#texts });
     this.#gate = new SignatureGate(config.acceptUnsigned, deps.signatures);
     const readsMetrics = deps.metrics !== undefined;
-    const reading = { digest, checkPolicy, document, gate: this.#gate, readsMetrics };
+    const { signer } = deps;
+    const reading = { digest, checkPolicy, document, gate: this.#gate, readsMetrics, signer };
     const { fleetVersions } = deps;
     this.#pastReader = new CommandReader(config, reading);
     this.#reader = new CommandReader(config, {
@@ -139,6 +146,9 @@ export class Controller {
     over.throwIfAborted();
     if (input.kind === 'publish-policy') this.#documents.set(input.policy.digest, command.body);
     await this.#act(input, { record, commandId: input.commandId, command }, over);
+    // The epoch says nothing of who signed what it names, and routers look for that when they meet a text for the first time.
+    if (input.kind === 'publish-policy' || input.kind === 'revoke-key')
+      await this.#pointers.prove(input.scope, scopeState(this.#state, input.scope), this.#state.term);
   }
 
   /** A refusal may be for workers that were not heard of yet: then it is asked again, once. */
@@ -166,7 +176,7 @@ export class Controller {
   async tune(over: AbortSignal): Promise<void> {
     const { tuner, digest, checkPolicy, telemetry } = this.#deps;
     const { tuning: terms } = this.#config;
-    if (tuner === undefined || terms === undefined) return;
+    if (tuner === undefined || terms === undefined || !maySignChildren(this.#config, this.#deps)) return;
     for (const [name, scope] of this.#state.scopes) {
       const bytes = scope.live === undefined ? undefined : this.#documents.get(scope.live.digest);
       if (bytes === undefined || over.aborted) continue;
@@ -228,14 +238,16 @@ export class Controller {
       over.throwIfAborted();
       await this.#log.append(this.#build(event, cause, this.#state));
       this.#tell(event);
-      this.#keep(event);
+      this.#keep(event, { command: cause?.command, appendedMs: cause?.record.timestampMs ?? 0 });
       this.#state = evolve(this.#state, event);
       if (cause?.command !== undefined) this.#gate.remember(cause.command, event, cause.record.timestampMs);
     }
   }
 
   /** Nobody sent the text of a child: the log has it. */
-  #keep(event: ControllerEvent): void {
+  #keep(event: ControllerEvent, by: ProvenBy): void {
+    const live = 'scope' in event ? scopeState(this.#state, event.scope).live?.digest : undefined;
+    this.#proofs.remember(event, by, live);
     if (event.type !== 'policy-tuned') return;
     const { policy, text, epoch } = event;
     this.#documents.set(policy.digest, Buffer.from(text));
@@ -259,6 +271,7 @@ export class Controller {
     const undecided = [...commands].filter(([offset]) => offset < committedOffset && !decided.has(offset));
     this.#state = INITIAL_CONTROLLER_STATE;
     this.#gate.forget();
+    this.#proofs.forget();
     this.#documents = new Map();
     const decideUpTo = (limit: number): void => {
       while (undecided[0] !== undefined && undecided[0][0] < limit) {
@@ -267,6 +280,7 @@ export class Controller {
         const input = this.#pastReader.read(command, this.#state, this.#state.lastMs, appendedMs);
         if (input.kind === 'publish-policy') this.#documents.set(input.policy.digest, command.body);
         for (const event of decide(this.#state, input)) {
+          this.#keep(event, { command, appendedMs });
           this.#state = evolve(this.#state, event);
           this.#gate.remember(command, event, appendedMs);
         }
@@ -278,7 +292,7 @@ export class Controller {
       if (event.type === 'policy-published' && sent !== undefined)
         this.#documents.set(event.policy.digest, sent.command.body);
       if (sent !== undefined) this.#gate.remember(sent.command, event, sent.appendedMs);
-      this.#keep(event);
+      this.#keep(event, { command: sent?.command, appendedMs: sent?.appendedMs ?? 0 });
       // Without a command's id a refusal tells of a record that could not be worked on.
       this.#state = evolve(this.#state, event);
     }
@@ -325,6 +339,11 @@ export class Controller {
     this.#unasked += 1;
     return `term-${this.#state.term}-${this.#unasked}`;
   }
+}
+
+/** Where routers demand signatures, a child without one would be refused by all of them. */
+function maySignChildren({ acceptUnsigned }: ControllerConfig, { signer }: ControllerDeps): boolean {
+  return acceptUnsigned || signer !== undefined;
 }
 
 /** Epoch of the pointer after the event. */

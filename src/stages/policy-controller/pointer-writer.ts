@@ -2,6 +2,7 @@ import { pointerOf, type ScopeState } from '../../core/rollout/rollout-state.ts'
 import type { Clock } from '../../ports/clock.ts';
 import type { ControlStore, PolicyPointer } from '../../ports/control-store.ts';
 import type { Telemetry } from '../../ports/telemetry.ts';
+import type { PolicyProofs } from './policy-proofs.ts';
 
 const STORE_RETRY_MS = 500;
 
@@ -11,6 +12,7 @@ export interface PointerWriterDeps {
   telemetry: Telemetry;
   /** The published text with this digest. */
   document(digest: string): Uint8Array | undefined;
+  proofs: Pick<PolicyProofs, 'envelopeOf' | 'rootOf' | 'revocations'>;
 }
 
 /** Keeps the store's pointers at what the log says, and renews the lease of a canary by its beat. */
@@ -44,6 +46,13 @@ export class PointerWriter {
         await new Promise<void>((resolve) => this.#deps.clock.after(STORE_RETRY_MS, resolve));
       }
     }
+  }
+
+  /** The same pointer by other signatures: a policy that is in force was signed anew, or a key was taken out. */
+  async prove(name: string, scope: ScopeState, term: number): Promise<void> {
+    const pointer = this.#pointer(name, scope, term);
+    if (pointer === undefined) await this.#writeRevocations();
+    else await this.#writeNamed(pointer);
   }
 
   /** Writes again what the store lost: an emptied or older store is seeded from what the log said. */
@@ -81,15 +90,30 @@ export class PointerWriter {
     const { store } = this.#deps;
     const pointer = this.#pointer(name, scope, term);
     if (pointer === undefined) return;
-    const named = [pointer.stable, ...(pointer.canary === undefined ? [] : [pointer.canary.policy])];
-    for (const { digest } of named) {
-      const bytes = this.#deps.document(digest);
-      if (bytes !== undefined) await store.putDocument(digest, bytes);
-    }
+    await this.#writeNamed(pointer);
     const written = await store.writePointer(name, pointer);
     this.#written.set(name, pointer.epoch);
     if (written.status === 'stale' && !meansTheSame(written.current, pointer))
       this.#tellStale(name, pointer, written.current);
+  }
+
+  /** What a router must find before it meets the pointer: texts, and who vouches for them. */
+  async #writeNamed({ stable, canary }: PolicyPointer): Promise<void> {
+    const { store, document, proofs } = this.#deps;
+    const named = [stable, ...(canary === undefined ? [] : [canary.policy])].map(({ digest }) => digest);
+    const roots = named.flatMap((digest) => proofs.rootOf(digest) ?? []);
+    for (const digest of new Set([...named, ...roots])) {
+      const [bytes, envelope] = [document(digest), proofs.envelopeOf(digest)];
+      if (bytes !== undefined) await store.putDocument(digest, bytes);
+      if (envelope !== undefined) await store.putEnvelope(digest, envelope);
+    }
+    await this.#writeRevocations();
+  }
+
+  async #writeRevocations(): Promise<void> {
+    const { store, proofs } = this.#deps;
+    const revocations = proofs.revocations();
+    if (revocations !== undefined) await store.putRevocations(revocations);
   }
 
   #pointer(name: string, scope: ScopeState, term: number): PolicyPointer | undefined {

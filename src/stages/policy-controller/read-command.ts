@@ -11,9 +11,11 @@ import {
   readTune,
 } from '../../core/control/read-body.ts';
 import type { CommandCheck } from '../../core/control/verify-command.ts';
+import { KEYS_SCOPE } from '../../core/control/verify-policy.ts';
 import { readPublishedModel } from '../../core/model/read-published-model.ts';
 import { leafBranches, type PolicyDocument } from '../../core/policy/document.ts';
 import { type RolloutTerms, stagesOf } from '../../core/rollout/rollout-terms.ts';
+import type { Signer } from '../../ports/signatures.ts';
 import { childPolicy, nextVersion } from './child-policy.ts';
 import type { ControllerConfig, RolloutConfig } from './controller-config.ts';
 import type { SignatureGate } from './signature-gate.ts';
@@ -36,12 +38,12 @@ export interface CommandReaderDeps {
   gate: Pick<SignatureGate, 'check' | 'revocationRefusal'>;
   /** Why the fleet cannot run the model versions that a policy names; without it that is not asked. */
   modelsNotReady?(policy: CheckedPolicy): readonly string[];
+  /** The controller's own key. */
+  signer: Signer | undefined;
 }
 
 const SUPPORTED =
   'PUBLISH_POLICY, PUBLISH_MODEL, START, PROMOTE, HOLD, ABORT, ROLL_BACK, TUNE, RESEED, REVOKE_KEY';
-/** A key for policies alone must not be able to take keys out. */
-const KEYS_SCOPE = 'keys';
 
 /** Of a commandId, a scope, an actor: they stand in the log for ever. */
 const NAME_LENGTH_MAX = 128;
@@ -202,6 +204,11 @@ export class CommandReader {
 
   #tune(body: string, sent: Sent, state: ControllerState, atMs: number): ControllerCommand {
     const { name, value } = readTune(body);
+    if (!this.#config.acceptUnsigned && this.#deps.signer === undefined) {
+      const reason =
+        'this controller has no key of its own (controller.signingKey), and routers run no policy that nobody signed; publish a version with that constant instead';
+      return { kind: 'refused', ...sent, reason };
+    }
     const { live, published } = scopeState(state, sent.scope);
     const bytes = live === undefined ? undefined : this.#deps.document(live.digest);
     if (live === undefined || bytes === undefined)

@@ -29,7 +29,7 @@ export async function createPolicyControllerStage(
   deps: StageDeps &
     Pick<
       ControllerDeps,
-      'digest' | 'checkPolicy' | 'observer' | 'metrics' | 'tuner' | 'fleetVersions' | 'signatures'
+      'digest' | 'checkPolicy' | 'observer' | 'metrics' | 'tuner' | 'fleetVersions' | 'signatures' | 'signer'
     > & {
       store: ControlStore;
     },

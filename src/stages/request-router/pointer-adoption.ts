@@ -3,18 +3,21 @@ import type { CompiledPolicy } from '../../core/policy/compile.ts';
 import type { RouterReport } from '../../core/rollout/router-report.ts';
 import type { Cancel, Clock } from '../../ports/clock.ts';
 import type { CanaryPointer, ControlStore, PolicyPointer, PolicyRef } from '../../ports/control-store.ts';
-import type { LastKnownGood } from '../../ports/last-known-good.ts';
+import type { KnownGood, LastKnownGood } from '../../ports/last-known-good.ts';
 import type { Telemetry } from '../../ports/telemetry.ts';
 import type { ActiveCanary, ActivePolicy } from './active-policy.ts';
 import { CanaryLease } from './canary-lease.ts';
-import { PolicyCheck, type PolicyCheckOptions, type PolicyVerdict } from './policy-check.ts';
+import {
+  PolicyCheck,
+  type PolicyCheckOptions,
+  type PolicySupply,
+  type PolicyVerdict,
+} from './policy-check.ts';
 
 export interface PointerAdoptionOptions extends PolicyCheckOptions {
-  store: Pick<ControlStore, 'readDocument'>;
+  store: Pick<ControlStore, 'readDocument' | 'readEnvelope' | 'readRevocations'>;
   clock: Clock;
   telemetry: Telemetry;
-  /** Whose pointer is followed, such as `policy/feed-router`. */
-  scope: string;
   /** Where what passed every check is kept for the next start; nowhere where it is left out. */
   lastKnownGood?: LastKnownGood | undefined;
   /**
@@ -56,16 +59,19 @@ export class PointerAdoption {
    */
   async restore(): Promise<number | undefined> {
     const { lastKnownGood, scope, telemetry } = this.#options;
-    for (const { pointer, documents } of (await lastKnownGood?.load(scope)) ?? []) {
-      const verdict = await this.#check.check(pointer.stable, documents.get(pointer.stable.digest));
+    for (const good of (await lastKnownGood?.load(scope)) ?? []) {
+      const { pointer } = good;
+      const supply = supplyOf(good);
+      // By the keys as they were when it was adopted: a key that ran out, or was taken out, since then takes no policy out of force.
+      const verdict = await this.#check.check(pointer.stable, supply);
       if (this.#closed) return undefined;
       if (verdict.status === 'refused') {
         const what = { scope, epoch: pointer.epoch, reason: verdict.reason };
         telemetry.logger.error(what, 'a last-known-good policy does not pass; trying the one before');
         continue;
       }
-      if (pointer.canary !== undefined)
-        await this.#check.check(pointer.canary.policy, documents.get(pointer.canary.policy.digest));
+      if (pointer.canary !== undefined) await this.#check.check(pointer.canary.policy, supply);
+      this.#check.signatures?.restore(good.revokedKeys);
       this.#adoptStable(pointer, { ...stableOf(pointer, verdict), source: 'last-known-good' });
       this.#savedEpoch = pointer.epoch;
       this.#applyWhatHolds();
@@ -154,12 +160,18 @@ export class PointerAdoption {
   async #verdictOn(ref: PolicyRef): Promise<PolicyVerdict> {
     const known = this.#check.known(ref);
     if (known !== undefined) return known;
+    const { store } = this.#options;
+    const { signatures } = this.#check;
     try {
-      return await this.#check.check(ref, await this.#options.store.readDocument(ref.digest));
+      signatures?.revoke(await store.readRevocations());
     } catch (error) {
       if (!(error instanceof MillraceError)) throw error;
       return { status: 'refused', reason: error.message, lasting: false };
     }
+    return this.#check.check(ref, {
+      document: (digest) => store.readDocument(digest),
+      envelope: (digest) => store.readEnvelope(digest),
+    });
   }
 
   #applyWhatHolds(): void {
@@ -203,15 +215,17 @@ export class PointerAdoption {
     if (lastKnownGood === undefined || pointer.epoch <= this.#savedEpoch) return;
     this.#savedEpoch = pointer.epoch;
     const canary = this.#canary === undefined ? undefined : pointer.canary;
-    const documents = new Map<string, Uint8Array>();
-    for (const ref of [pointer.stable, canary?.policy]) {
-      if (ref === undefined) continue;
-      const bytes = this.#check.bytesOf(ref);
-      if (bytes === undefined) return;
-      documents.set(ref.digest, bytes);
-    }
+    const named = [pointer.stable, ...(canary === undefined ? [] : [canary.policy])];
+    const evidence = named.flatMap((ref) => this.#check.evidenceOf(ref) ?? []);
+    if (evidence.length < named.length) return;
+    const good: KnownGood = {
+      pointer: { ...pointer, canary },
+      documents: new Map(evidence.flatMap(({ documents }) => [...documents])),
+      envelopes: new Map(evidence.flatMap(({ envelopes }) => [...envelopes])),
+      revokedKeys: [...(this.#check.signatures?.revoked ?? [])],
+    };
     this.#saving = this.#saving
-      .then(() => lastKnownGood.save(scope, { pointer: { ...pointer, canary }, documents }))
+      .then(() => lastKnownGood.save(scope, good))
       .catch((error: unknown) =>
         telemetry.logger.warn(
           { scope, error: String(error) },
@@ -219,6 +233,13 @@ export class PointerAdoption {
         ),
       );
   }
+}
+
+function supplyOf({ documents, envelopes }: KnownGood): PolicySupply {
+  return {
+    document: async (digest) => documents.get(digest),
+    envelope: async (digest) => envelopes.get(digest),
+  };
 }
 
 type Passed = Extract<PolicyVerdict, { status: 'passed' }>;

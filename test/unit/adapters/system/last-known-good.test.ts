@@ -15,6 +15,8 @@ function good(epoch: number, text = `policy ${epoch}`): KnownGood {
   return {
     pointer: { epoch, term: 2, stable, canary: undefined },
     documents: new Map([[stable.digest, new Uint8Array(Buffer.from(text))]]),
+    envelopes: new Map(),
+    revokedKeys: [],
   };
 }
 
@@ -35,6 +37,8 @@ function goodWithCanary(epoch: number): KnownGood {
       },
     },
     documents: new Map([...documents, [policy.digest, Uint8Array.from({ length: 256 }, (_, byte) => byte)]]),
+    envelopes: new Map([[policy.digest, Uint8Array.from([1, 0, 255])]]),
+    revokedKeys: ['ana-2025'],
   };
 }
 

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { MemoryConnection } from '../../../../src/adapters/memory/bus.ts';
 import { makePoolStatus, makeWorkerWindow, type WorkerWindow } from '../../../../src/contracts/records.ts';
 import { topicSpecs } from '../../../../src/contracts/topic-specs.ts';
@@ -115,10 +115,13 @@ describe('TuningWindows', () => {
 });
 
 describe('openTuner', () => {
-  const world = new MemoryWorld();
+  let world: MemoryWorld;
   let bus: MemoryConnection;
   let tuner: Tuner | undefined;
 
+  beforeEach(() => {
+    world = new MemoryWorld();
+  });
   afterEach(async () => {
     await world.settle(tuner?.close() ?? Promise.resolve());
   });
@@ -127,54 +130,57 @@ describe('openTuner', () => {
     await world.settle(bus.produce({ topic, partition: 0, key: Buffer.from(key), value }));
   }
 
-  it('makes an observation that the controller can decide by', async () => {
-    bus = world.connect();
-    await world.settle(
-      bus.admin.createTopics(
-        topicSpecs({ topics, partitions: 1, replication: 1, pools: new Map(), tenants: [] }),
-      ),
-    );
-    const { clock, telemetry } = world;
-    const deps = {
-      bus,
-      codecs,
-      topics,
-      clock,
-      telemetry,
-      random: seededRandom(1),
-      topicDelay: createTopicDelay(),
-    };
-    tuner = await world.settle(openTuner(deps, FLEET));
-    const tuned: Tuned = { document: parsePolicy(policyText()), epoch: 7, nextVersion: 2, rollout: 'none' };
-    expect(tuner.observe(tuned, INITIAL_TUNING, 180_000, 5_000)).toBeUndefined();
-    await clock.advanceBy(1_000);
-    for (let i = 0; i < 100; i += 1) {
-      const request = routable({ requestId: `r${i}`, signals: { activationBytes: 1_000 * (i + 1) } });
-      await produce(topics.fixed('features'), `r${i}`, codecs.for('RoutableRequest').encode(request));
-    }
-    await produce(topics.fixed('latency-metrics'), 'w', codecs.for('WorkerWindow').encode(window(1)));
-    await produce(topics.fixed('pool-status'), 'w', codecs.for('PoolStatus').encode(status(0.5)));
-    await clock.advanceBy(179_000);
-    const observation = tuner.observe(tuned, INITIAL_TUNING, 180_000, 185_000);
-    expect(observation).toMatchObject({
-      atMs: 185_000,
-      version: 1,
-      values: { 'hbm-floor': 65_536 },
-      nextVersion: 2,
-      rollout: 'none',
-      domains: { 'a100/hbm': { requests: 10, utilisation: 0.5 } },
-    });
-    // Above 65 536 are 35 of the 100, above 81 920 are 19.
-    expect(observation?.effects[0]).toMatchObject({
-      direction: 'up',
-      to: 81_920,
-      losing: [{ domain: 'a100/hbm', share: 16 / 35 }],
-      gaining: [{ domain: 'v100/l2', share: 0.16 }],
-    });
-    expect(tuningObservationShape(JSON.parse(JSON.stringify(observation)))).not.toBe(MISFIT);
-    if (observation === undefined) return;
-    const events = decideTuning(INITIAL_TUNING, observation, DEFAULT_TUNING);
-    expect(events.map(({ type }) => type)).toEqual(['tuning-looked']);
-    expect(events.reduce(evolveTuning, INITIAL_TUNING).period).toBe(1);
-  });
+  it.each([180_000, 10_000])(
+    'makes an observation that the controller can decide by, after a period of %d ms',
+    async (periodMs) => {
+      bus = world.connect();
+      await world.settle(
+        bus.admin.createTopics(
+          topicSpecs({ topics, partitions: 1, replication: 1, pools: new Map(), tenants: [] }),
+        ),
+      );
+      const { clock, telemetry } = world;
+      const deps = {
+        bus,
+        codecs,
+        topics,
+        clock,
+        telemetry,
+        random: seededRandom(1),
+        topicDelay: createTopicDelay(),
+      };
+      tuner = await world.settle(openTuner(deps, FLEET));
+      const tuned: Tuned = { document: parsePolicy(policyText()), epoch: 7, nextVersion: 2, rollout: 'none' };
+      expect(tuner.observe(tuned, INITIAL_TUNING, periodMs, 5_000)).toBeUndefined();
+      await clock.advanceBy(1_000);
+      for (let i = 0; i < 100; i += 1) {
+        const request = routable({ requestId: `r${i}`, signals: { activationBytes: 1_000 * (i + 1) } });
+        await produce(topics.fixed('features'), `r${i}`, codecs.for('RoutableRequest').encode(request));
+      }
+      await produce(topics.fixed('latency-metrics'), 'w', codecs.for('WorkerWindow').encode(window(1)));
+      await produce(topics.fixed('pool-status'), 'w', codecs.for('PoolStatus').encode(status(0.5)));
+      await clock.advanceBy(periodMs - 1_000);
+      const observation = tuner.observe(tuned, INITIAL_TUNING, periodMs, 5_000 + periodMs);
+      expect(observation).toMatchObject({
+        atMs: 5_000 + periodMs,
+        version: 1,
+        values: { 'hbm-floor': 65_536 },
+        nextVersion: 2,
+        rollout: 'none',
+        domains: { 'a100/hbm': { requests: 10, utilisation: 0.5 } },
+      });
+      // Above 65 536 are 35 of the 100, above 81 920 are 19.
+      expect(observation?.effects[0]).toMatchObject({
+        direction: 'up',
+        to: 81_920,
+        losing: [{ domain: 'a100/hbm', share: 16 / 35 }],
+        gaining: [{ domain: 'v100/l2', share: 0.16 }],
+      });
+      expect(tuningObservationShape(JSON.parse(JSON.stringify(observation)))).not.toBe(MISFIT);
+      if (observation === undefined) return;
+      const events = decideTuning(INITIAL_TUNING, observation, DEFAULT_TUNING);
+      expect(events.map(({ type }) => type)).toEqual(['tuning-looked']);
+      expect(events.reduce(evolveTuning, INITIAL_TUNING).period).toBe(1);
+    },
+  );
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { MillraceError } from '../../../../src/core/errors.ts';
 import { REFERENCE_FLEET } from '../../../../src/core/policy/fleet.ts';
-import { PolicyCheck } from '../../../../src/stages/request-router/policy-check.ts';
+import { PolicyCheck, type PolicySupply } from '../../../../src/stages/request-router/policy-check.ts';
 import { compileChecked, digestOf } from '../../../../src/wiring/policy-files.ts';
 
 const GOOD = `
@@ -21,6 +21,7 @@ tests:
 function start() {
   let compiled = 0;
   const check = new PolicyCheck({
+    scope: 'policy/feed',
     digest: digestOf,
     compile: (bytes) => {
       compiled += 1;
@@ -30,6 +31,11 @@ function start() {
   return { check, compiled: () => compiled };
 }
 
+/** A store with this one text, whatever digest is asked for, and nobody who vouches for it. */
+const only = (bytes: Uint8Array | undefined): PolicySupply => ({
+  document: async () => bytes,
+  envelope: async () => undefined,
+});
 const refOf = (bytes: Uint8Array) => ({ digest: digestOf(bytes), name: 'feed', version: 1 });
 
 describe('a document', () => {
@@ -60,7 +66,7 @@ describe('a document', () => {
     },
   ])('that $what is refused with its reason', async ({ text, reason, lasting }) => {
     const bytes = Buffer.from(text);
-    const verdict = await start().check.check(refOf(bytes), bytes);
+    const verdict = await start().check.check(refOf(bytes), only(bytes));
     if (verdict.status !== 'refused') throw new Error('it passed');
     expect(verdict.reason).toMatch(reason);
     expect(verdict.lasting).toBe(lasting);
@@ -72,34 +78,35 @@ describe('a document', () => {
   ])('that %s is refused, for now', async (_name, bytes, reason) => {
     const { check } = start();
     const ref = refOf(Buffer.from(GOOD));
-    expect(await check.check(ref, bytes)).toMatchObject({ status: 'refused', lasting: false });
-    expect(await check.check(ref, bytes)).toMatchObject({ reason: expect.stringMatching(reason) });
+    expect(await check.check(ref, only(bytes))).toMatchObject({ status: 'refused', lasting: false });
+    expect(await check.check(ref, only(bytes))).toMatchObject({ reason: expect.stringMatching(reason) });
     expect(check.known(ref)).toBeUndefined();
-    expect((await check.check(ref, Buffer.from(GOOD))).status).toBe('passed');
+    expect((await check.check(ref, only(Buffer.from(GOOD)))).status).toBe('passed');
   });
 
   it('that passed is known from then on, with its bytes, without being compiled again', async () => {
     const { check, compiled } = start();
     const bytes = Buffer.from(GOOD);
     expect(check.known(refOf(bytes))).toBeUndefined();
-    expect((await check.check(refOf(bytes), bytes)).status).toBe('passed');
+    expect((await check.check(refOf(bytes), only(bytes))).status).toBe('passed');
     expect(check.known(refOf(bytes))?.status).toBe('passed');
-    expect(check.bytesOf(refOf(bytes))).toEqual(bytes);
+    expect(check.evidenceOf(refOf(bytes))?.documents).toEqual(new Map([[digestOf(bytes), bytes]]));
     expect(compiled()).toBe(1);
   });
 
   it('that was refused for good is known as such', async () => {
     const { check, compiled } = start();
     const bytes = Buffer.from('null');
-    await check.check(refOf(bytes), bytes);
+    await check.check(refOf(bytes), only(bytes));
     expect(check.known(refOf(bytes))).toMatchObject({ status: 'refused', lasting: true });
-    expect(check.bytesOf(refOf(bytes))).toBeUndefined();
+    expect(check.evidenceOf(refOf(bytes))).toBeUndefined();
     expect(compiled()).toBe(1);
   });
 
   it('that could not be checked, for no fault of its own, is refused for now', async () => {
     let isBroken = true;
     const check = new PolicyCheck({
+      scope: 'policy/feed',
       digest: digestOf,
       compile: async (bytes) => {
         if (isBroken) throw new MillraceError('CLOSED', 'its thread ended');
@@ -107,14 +114,14 @@ describe('a document', () => {
       },
     });
     const bytes = Buffer.from(GOOD);
-    expect(await check.check(refOf(bytes), bytes)).toEqual({
+    expect(await check.check(refOf(bytes), only(bytes))).toEqual({
       status: 'refused',
       reason: 'its thread ended',
       lasting: false,
     });
     isBroken = false;
     expect(check.known(refOf(bytes))).toBeUndefined();
-    expect((await check.check(refOf(bytes), bytes)).status).toBe('passed');
+    expect((await check.check(refOf(bytes), only(bytes))).status).toBe('passed');
   });
 
   it('that was not asked for lately is forgotten, one that was asked for is kept', async () => {
@@ -122,7 +129,7 @@ describe('a document', () => {
     const texts = Array.from({ length: 6 }, (_, n) => Buffer.from(`${GOOD}# ${n}`));
     const [first = Buffer.alloc(0), second = Buffer.alloc(0)] = texts;
     for (const bytes of texts) {
-      await check.check(refOf(bytes), bytes);
+      await check.check(refOf(bytes), only(bytes));
       check.known(refOf(first));
     }
     expect(check.known(refOf(first))?.status).toBe('passed');

@@ -7,6 +7,8 @@ function known(epoch: number, text: string, digest = `digest of ${text}`): Known
   return {
     pointer: { epoch, term: 1, stable: { digest, name: 'test', version: epoch }, canary: undefined },
     documents: new Map([[digest, Buffer.from(text)]]),
+    envelopes: new Map(),
+    revokedKeys: [],
   };
 }
 
