@@ -85,8 +85,13 @@ export function listBus(clock: Clock): MessageBus & { of(topic: string): readonl
   };
 }
 
+type ControllerStore = Pick<
+  ControlStore,
+  'readPointer' | 'writePointer' | 'putDocument' | 'putEnvelope' | 'putRevocations'
+>;
+
 /** A store that keeps its promises, and is away for so many calls. */
-export class ListStore implements Pick<ControlStore, 'readPointer' | 'writePointer' | 'putDocument'> {
+export class ListStore implements ControllerStore {
   readonly pointers = new Map<string, PolicyPointer>();
   readonly documents = new Map<string, Uint8Array>();
   away = 0;
@@ -117,6 +122,14 @@ export class ListStore implements Pick<ControlStore, 'readPointer' | 'writePoint
   async putDocument(digest: string, bytes: Uint8Array): Promise<void> {
     this.#answer();
     this.documents.set(digest, bytes);
+  }
+
+  async putEnvelope(): Promise<void> {
+    this.#answer();
+  }
+
+  async putRevocations(): Promise<void> {
+    this.#answer();
   }
 
   #answer(): void {

@@ -148,7 +148,7 @@ export class Controller {
     await this.#act(input, { record, commandId: input.commandId, command }, over);
     // The epoch says nothing of who signed what it names, and routers look for that when they meet a text for the first time.
     if (input.kind === 'publish-policy' || input.kind === 'revoke-key')
-      await this.#pointers.prove(input.scope, scopeState(this.#state, input.scope), this.#state.term);
+      await this.#pointers.prove(input.scope, scopeState(this.#state, input.scope), this.#state.term, over);
   }
 
   /** A refusal may be for workers that were not heard of yet: then it is asked again, once. */

@@ -34,9 +34,22 @@ export class PointerWriter {
 
   /** The store may be away: the log already has the decision, so this goes on until the store has it too, or the leadership is over. */
   async bring(name: string, scope: ScopeState, term: number, over: AbortSignal): Promise<void> {
-    while (!over.aborted && this.#written.get(name) !== scope.epoch) {
+    if (this.#written.get(name) === scope.epoch) return;
+    await this.#insist(name, over, () => this.#write(name, scope, term));
+  }
+
+  /** The same pointer by other signatures: a policy that is in force was signed anew, or a key was taken out. Insists, as `bring` does. */
+  async prove(name: string, scope: ScopeState, term: number, over: AbortSignal): Promise<void> {
+    const pointer = this.#pointer(name, scope, term);
+    await this.#insist(name, over, () =>
+      pointer === undefined ? this.#writeRevocations() : this.#writeNamed(pointer),
+    );
+  }
+
+  async #insist(name: string, over: AbortSignal, write: () => Promise<void>): Promise<void> {
+    while (!over.aborted) {
       try {
-        await this.#write(name, scope, term);
+        await write();
         return;
       } catch (error) {
         this.#deps.telemetry.logger.warn(
@@ -46,13 +59,6 @@ export class PointerWriter {
         await new Promise<void>((resolve) => this.#deps.clock.after(STORE_RETRY_MS, resolve));
       }
     }
-  }
-
-  /** The same pointer by other signatures: a policy that is in force was signed anew, or a key was taken out. */
-  async prove(name: string, scope: ScopeState, term: number): Promise<void> {
-    const pointer = this.#pointer(name, scope, term);
-    if (pointer === undefined) await this.#writeRevocations();
-    else await this.#writeNamed(pointer);
   }
 
   /** Writes again what the store lost: an emptied or older store is seeded from what the log said. */

@@ -53,7 +53,7 @@ async function send(room: ControlRoom, sent: ControlCommand, by: Person): Promis
   expect(room.events.at(-1)).toMatchObject({ accepted: true });
 }
 
-const publishText = (text: string, id = text): ControlCommand =>
+const publishText = (text: string, id = digestOf(Buffer.from(text))): ControlCommand =>
   publish(1, { commandId: `publish ${id}`, body: Buffer.from(text) });
 const revoke = (keyId: string): ControlCommand =>
   command('REVOKE_KEY', JSON.stringify({ keyId }), `revoke ${keyId}`);
