@@ -68,13 +68,19 @@ export async function run(args: readonly string[] = []): Promise<{ rows: BenchRo
   return {
     rows: [
       ...bench.falseAlarms(),
-      ...bench.equalRollouts(),
+      ...bench.equalRollouts(EQUAL, 'no difference, four stages'),
       ...WORSE.flatMap((scenario) => bench.reachesLive(scenario, scenario.label, 1)),
       ...bench.reachesLive(
         { ...RARE, name: 'rare 1.5', effect: { errors: 1.5 } },
         'rare errors (0.024 %) × 1.5',
+        1,
+      ),
+      ...bench.reachesLive(
+        { ...RARE, name: 'rarer 1.5', rates: { errors: 0.00005 }, effect: { errors: 1.5 } },
+        'rarest errors (0.006 %) × 1.5',
         undefined,
       ),
+      ...bench.equalRollouts({ ...RARE, name: 'rare equal', effect: {} }, 'no difference, rare errors'),
       ...bench.reachesLive(
         { ...RARE, name: 'rare 2', effect: { errors: 2 } },
         'rare errors (0.024 %) × 2',
@@ -127,11 +133,10 @@ class Bench {
     return withoutHeaviest && scenario.crowd !== EXTREME ? [target(alarms, 1), held] : [alarms, held];
   }
 
-  equalRollouts(): BenchRow[] {
+  equalRollouts(scenario: Scenario, metric: string): BenchRow[] {
     return METHODS.flatMap((method) => {
-      const outcomes = this.#each((seed) => rollOut(EQUAL, method, seed));
+      const outcomes = this.#each((seed) => rollOut(scenario, method, seed));
       const live = outcomes.filter(({ end }) => end === 'live');
-      const metric = 'no difference, four stages';
       return [
         row(
           `${metric}: reaches live`,

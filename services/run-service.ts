@@ -1,4 +1,4 @@
-import { countBuffersInHeapLimit } from '../src/adapters/system/garbage-collection.ts';
+import { collectStartUpGarbage, countBuffersInHeapLimit } from '../src/adapters/system/garbage-collection.ts';
 import { loadSettings } from '../src/config/load-settings.ts';
 import type { Settings } from '../src/config/settings.ts';
 import { MillraceError } from '../src/core/errors.ts';
@@ -55,5 +55,6 @@ async function run(
   };
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop(signal));
   stages.push(...(await start(settings, runtime)));
+  collectStartUpGarbage();
   logger.info({ url: health.url, pid: process.pid }, 'ready');
 }

@@ -25,7 +25,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'config',
     'adapters/memory',
   ],
-  'local-stack': ['local-stack', 'core', 'config'],
+  'local-stack': ['local-stack', 'core', 'config', 'adapters'],
   wiring: [
     'wiring',
     'core',

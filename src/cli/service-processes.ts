@@ -33,7 +33,7 @@ const LAST_LINES = 5;
 export async function startServiceProcess(options: ServiceProcessOptions): Promise<ServiceProcess> {
   mkdirSync(options.logFolder, { recursive: true });
   const child = spawn(process.execPath, [entryOf(options.service)], {
-    env: { ...compileCache(), ...process.env, ...options.environment, MILLRACE_HTTP_PORT: '0' },
+    env: { ...smallProcess(), ...process.env, ...options.environment, MILLRACE_HTTP_PORT: '0' },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const log = createWriteStream(join(options.logFolder, `${options.name}.log`), { flags: 'a' });
@@ -48,9 +48,12 @@ export async function startServiceProcess(options: ServiceProcessOptions): Promi
   return { name: options.name, pid: child.pid ?? -1, url, ended, kill: (signal) => void child.kill(signal) };
 }
 
-/** Code that was compiled once need not be again: a service starts sooner, and in 20 MB less since nothing strips its types. */
-function compileCache(): { NODE_COMPILE_CACHE: string } {
-  return { NODE_COMPILE_CACHE: join(cacheFolder(process.env), 'compiled') };
+/**
+ * Code that was compiled once need not be again: a service starts sooner, and in 20 MB less since nothing strips its types. Its few threads
+ * share one heap outside JavaScript: glibc would give each its own, and keep what each once needed.
+ */
+function smallProcess(): { NODE_COMPILE_CACHE: string; MALLOC_ARENA_MAX: string } {
+  return { NODE_COMPILE_CACHE: join(cacheFolder(process.env), 'compiled'), MALLOC_ARENA_MAX: '1' };
 }
 
 /** The sources in a clone, `dist/` in an install. */

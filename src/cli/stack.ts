@@ -2,7 +2,6 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command, Option } from 'commander';
-import { applyPatches } from '../adapters/kafka/kafkajs/patches.ts';
 import { MillraceError } from '../core/errors.ts';
 import { cacheFolder } from '../local-stack/artifacts.ts';
 import { findDocker, stopDockerStack } from '../local-stack/docker-stack.ts';
@@ -97,7 +96,6 @@ async function up(file: string, brokers: 1 | 3): Promise<StackState> {
     await down(file);
   }
   const dir = await mkdtemp(join(tmpdir(), 'millrace-up-'));
-  applyPatches(); // the warm-up uses kafkajs, which without them warns on the terminal
   const options = { brokers, dir, lifetime: 'outlives-parent', onProgress: report } as const;
   const started = await findStack(process.env, options).catch(async (error: unknown) => {
     await rm(dir, { recursive: true, force: true });

@@ -8,6 +8,8 @@ export interface ControlEventsOptions {
   scope?: string;
   /** From the first event that is kept; otherwise what is decided once the stream is ready. */
   fromStart?: boolean;
+  /** Events kept ready for the reader, 1 000 by default, and one fetch more; the bus waits while so many are. */
+  bufferMax?: number;
   /** False ends the stream when everything that was there at its start was read; true by default. */
   follow?: boolean;
   /** Ends the stream. */
@@ -21,10 +23,11 @@ export interface ControlEventStream extends AsyncIterableIterator<ControlEvent, 
 }
 
 const RETRY_MS = 500;
+const BUFFER_MAX = 1_000;
 
 /**
- * What the controller decided, in order. Reads the single partition without a group: every reader sees everything, and commits nothing. What was
- * not read yet waits in memory. A record that cannot be read is logged and passed over.
+ * What the controller decided, in order. Reads the single partition without a group: every reader sees everything, and commits nothing. While the
+ * reader has not read what is ready for it, nothing more is fetched. A record that cannot be read is logged and passed over.
  */
 export function controlEvents(
   connection: Connection,
@@ -47,6 +50,9 @@ class OpenEvents implements ControlEventStream {
     );
   };
   #records: InboundRecord[] = [];
+  /** Of those that were handed over together, how many are not read yet. */
+  #unread = 0;
+  #openReader: Reader | undefined;
   #wake: () => void = () => undefined;
   #isComplete = false;
   #closing: Promise<void> | undefined;
@@ -87,12 +93,23 @@ class OpenEvents implements ControlEventStream {
     const reader = await bus.read(
       { topics: [topics.fixed('control-events')], startAt: fromStart ? 'earliest' : 'latest' },
       (records) => {
-        this.#records.push(...records);
+        for (const record of records) this.#records.push(record);
+        this.#regulate();
         this.#wake();
       },
     );
+    this.#openReader = reader;
+    this.#regulate();
     if (!follow) this.#completeAfter(reader.caughtUp);
     return reader;
+  }
+
+  /** Between full and half full nothing changes, so that not every event asks for another fetch. */
+  #regulate(): void {
+    const { bufferMax = BUFFER_MAX } = this.#options;
+    const ready = this.#records.length + this.#unread;
+    if (ready >= bufferMax) this.#openReader?.pause();
+    else if (ready <= bufferMax / 2) this.#openReader?.resume();
   }
 
   #completeAfter(caughtUp: Promise<void>): void {
@@ -116,9 +133,12 @@ class OpenEvents implements ControlEventStream {
       for (;;) {
         const batch = this.#records;
         this.#records = [];
+        this.#unread = batch.length;
         for (const record of batch) {
           const event = await this.#decode(record);
           if (this.#closing !== undefined) return;
+          this.#unread -= 1;
+          this.#regulate();
           if (event !== undefined && (scope === undefined || coversScope([scope], event.scope))) yield event;
         }
         if (this.#closing !== undefined) return;

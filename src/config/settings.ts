@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { DEFAULT_TUNING } from '../core/tuning/tuning-terms.ts';
 import { guardrailSettings } from './guardrail-settings.ts';
 
 /**
@@ -119,8 +120,11 @@ const worker = z.strictObject({
     .string()
     .default('')
     .describe('Only this memory domain of the simulated backend is slowed down; all of them where empty.'),
-  batchRequestsMax: count.default(16).describe('Most requests in a batch.'),
+  batchRequestsMax: count.default(64).describe('Most requests in a batch.'),
   batchCandidatesMax: count.default(4_096).describe('Most candidates in a batch.'),
+  batchMsMax: durationMs
+    .default(10)
+    .describe('Most predicted service time of a batch of several: what arrives meanwhile waits for so long.'),
   batchesInFlightMax: z
     .number()
     .int()
@@ -220,8 +224,13 @@ const controller = z.strictObject({
     .default(false)
     .describe('Move the tunable constants of live policies, off devices and memory domains that get slower.'),
   tuningPeriodMs: durationMs
-    .default(180_000)
+    .default(DEFAULT_TUNING.periodMs)
     .describe('How often they are looked at; there is one step per period at most.'),
+  tuningRequestsMin: count
+    .default(DEFAULT_TUNING.requestsMin)
+    .describe(
+      'Fewest requests of a memory domain in one period that show anything; the default is for production.',
+    ),
   shadowRequestsMin: count
     .default(10_000)
     .describe(

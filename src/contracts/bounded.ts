@@ -1,4 +1,5 @@
 import avro from 'avsc';
+import { FORBIDDEN_KEYS } from '../core/own.ts';
 import { LONG_MAX, LONG_MIN } from './avro-type.ts';
 import type { DecodeLimits } from './limits.ts';
 
@@ -239,14 +240,13 @@ function walkItems(cursor: Cursor, count: number, { step, fixedBytes }: Node): b
   return true;
 }
 
-/** Names that would reach the prototype of the object that a map becomes. */
-const FORBIDDEN_KEYS = ['__proto__', 'constructor', 'prototype'].map((name) => Buffer.from(name));
+const FORBIDDEN_KEY_BYTES = [...FORBIDDEN_KEYS].map((name) => Buffer.from(name));
 
 function skipMapKey(cursor: Cursor): boolean {
   const length = readVarint(cursor);
   const start = cursor.pos;
   if (!skip(cursor, length)) return false;
-  for (const name of FORBIDDEN_KEYS) {
+  for (const name of FORBIDDEN_KEY_BYTES) {
     if (name.length === length && liesAt(cursor.bytes, start, name)) {
       return cursor.malformed(`the map key ${name} is not allowed`);
     }

@@ -1,4 +1,5 @@
 import avro from 'avsc';
+import { FORBIDDEN_KEYS } from '../core/own.ts';
 import { LONG_MAX, LONG_MIN } from './avro-type.ts';
 import type { DecodeLimits } from './limits.ts';
 import { readText } from './short-text.ts';
@@ -14,8 +15,6 @@ type Limits = Pick<DecodeLimits, 'itemsMax' | 'depthMax' | 'stepsMax'>;
 /** Thrown to give up; never seen outside. */
 const UNREAD = new Error('not plainly a value of the schema');
 const NO_BYTES = Buffer.alloc(0);
-/** Would reach the prototype of the object that a map becomes. */
-const FORBIDDEN_KEYS = new Set(['__proto__', 'constructor', 'prototype']);
 
 /**
  * Compiles a schema into one JavaScript function that checks and reads in a single pass: a third of what walking the bytes and reading them

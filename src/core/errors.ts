@@ -58,6 +58,16 @@ export function shorten(value: unknown): string {
   return text.length <= VALUE_LENGTH_MAX ? text : `${text.slice(0, VALUE_LENGTH_MAX - 1)}…`;
 }
 
+const LISTED_MAX = 20;
+
+/** Names as they may stand in a message: the first 20 of them, and how many more there are. */
+export function listNames(names: Iterable<string>, none = 'none'): string {
+  const all = [...names];
+  if (all.length === 0) return none;
+  const listed = all.slice(0, LISTED_MAX).join(', ');
+  return all.length > LISTED_MAX ? `${listed} and ${all.length - LISTED_MAX} more` : listed;
+}
+
 function toJson(value: unknown): string | undefined {
   if (typeof value === 'number' || typeof value === 'bigint') return String(value);
   try {

@@ -90,6 +90,9 @@ export interface Subscription {
 export interface Reader {
   /** Resolves when everything that lay in the partitions at the start of the reading has been delivered. */
   readonly caughtUp: Promise<void>;
+  /** Delivers nothing more, but for a fetch of each partition that is under way, until `resume`; what is appended meanwhile waits at the broker. */
+  pause(): void;
+  resume(): void;
   close(): Promise<void>;
 }
 

@@ -174,6 +174,7 @@ export async function startAcceleratorWorker(
       slots: worker.slots,
       batchRequestsMax: worker.batchRequestsMax,
       batchCandidatesMax: worker.batchCandidatesMax,
+      batchMsMax: worker.batchMsMax,
       batchesInFlightMax: worker.batchesInFlightMax,
       tries: settings.tries,
       heartbeatMs: worker.heartbeatMs,
@@ -223,9 +224,7 @@ export async function startPolicyController(
       acceptUnsigned: settings.controller.acceptUnsigned,
       reconcileMs: settings.controller.reconcileMs,
       rollout: rolloutConfig(settings),
-      tuning: settings.controller.tuning
-        ? { ...DEFAULT_TUNING, periodMs: settings.controller.tuningPeriodMs }
-        : undefined,
+      tuning: tuningTerms(settings.controller),
     },
     {
       ...deps,
@@ -248,6 +247,10 @@ export async function startPolicyController(
       await tuner?.close();
     },
   };
+}
+
+function tuningTerms({ tuning, tuningPeriodMs, tuningRequestsMin }: Settings['controller']) {
+  return tuning ? { ...DEFAULT_TUNING, periodMs: tuningPeriodMs, requestsMin: tuningRequestsMin } : undefined;
 }
 
 function metricsOf({

@@ -7,7 +7,6 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { createKafkaBus } from '../../src/adapters/kafka/bus.ts';
 import type { KafkaBus } from '../../src/adapters/kafka/kafka-message-bus.ts';
-import { applyPatches } from '../../src/adapters/kafka/kafkajs/patches.ts';
 import type { KafkaBusOptions } from '../../src/adapters/kafka/options.ts';
 import { silentTelemetry } from '../../src/adapters/memory/telemetry.ts';
 import { systemClock } from '../../src/adapters/system/clock.ts';
@@ -156,7 +155,6 @@ export async function startBrokers(count: 1 | 3): Promise<OwnBrokers> {
   );
   await Promise.all(processes.map((broker) => broker.start()));
   const addresses = nodes.map(({ brokerPort }) => `127.0.0.1:${brokerPort}`);
-  applyPatches();
   await warmUp(addresses);
   return {
     addresses,

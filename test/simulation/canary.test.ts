@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { RouterWindow } from '../../src/contracts/records.ts';
+import { createTopicDelay } from '../../src/core/latency/topic-delay.ts';
+import { seededRandom } from '../../src/core/random/seeded-random.ts';
+import { headShift, judgeShift } from '../../src/core/rollout/score-shift.ts';
 import type { CanaryPointer, PolicyPointer } from '../../src/ports/control-store.ts';
+import { openRolloutObserver } from '../../src/stages/policy-controller/rollout-observer.ts';
 import { digestOf } from '../../src/wiring/policy-files.ts';
 import { policyText } from './fleet.ts';
 import { Installation } from './installation.ts';
@@ -149,5 +153,54 @@ describe.each(['split', 'fused'] as const)('a canary in the whole pipeline, topo
     expect(sum('changed')).toBeLessThan(REQUESTS);
     expect(windows.some(({ projectedUtilisation }) => (projectedUtilisation['gpu'] ?? 0) > 0)).toBe(true);
     expect(windows.every(({ shadowExceptions }) => shadowExceptions === 0)).toBe(true);
+  });
+});
+
+describe('the scores of a canary in the whole pipeline', () => {
+  it('are in the looks of a controller by arm, so that other ones are seen', async () => {
+    const { installation, write, traffic, closeBooks } = await startRollout('split');
+    installation.scoreFactors.set('gpu', 0.5);
+    const { client } = installation;
+    const observer = await installation.settle(
+      openRolloutObserver({
+        ...client,
+        random: seededRandom(1),
+        topicDelay: createTopicDelay(),
+        store: installation.store.connect(),
+        digest: (bytes) => digestOf(bytes),
+      }),
+    );
+    await write(1, undefined);
+    await write(2, canaryOf({ percent: 30 }));
+    const watched = {
+      policy: 'sim',
+      epoch: 2,
+      candidateDigest: digestOf(CANDIDATE),
+      models: [],
+      scoreEdges: {},
+    };
+    const look = () => installation.settle(observer.observe('policy/sim', watched));
+    expect(await look()).toBeUndefined();
+    let canaries = 0;
+    const fewHundred = async (): Promise<number> => {
+      const before = canaries;
+      for (let times = 0; times < 3; times += 1) canaries += await traffic();
+      await installation.pass(1_500);
+      return canaries - before;
+    };
+    await fewHundred();
+    // From here on it is known between what to count.
+    expect((await look())?.scores).toEqual({});
+    const seenCanaries = await fewHundred();
+    const heads = Object.entries((await look())?.scores ?? {});
+    expect(heads.map(([head]) => head.split('/')[0])).toEqual(['ranker', 'ranker']);
+    for (const [head, scores] of heads) {
+      const { candidateCount, stableCount, psi, psiNoise, candidateMean, stableMean } = headShift(scores);
+      expect([head, candidateCount, stableCount]).toEqual([head, seenCanaries, 3 * REQUESTS - seenCanaries]);
+      expect(judgeShift(psi, psiNoise, 0.25)).toBe('over');
+      expect(candidateMean).toBeLessThan(0.75 * stableMean);
+    }
+    await installation.settle(observer.close());
+    await closeBooks(canaries);
   });
 });

@@ -1,4 +1,5 @@
 import { topicNames } from '../../src/contracts/topics.ts';
+import type { Fleet } from '../../src/core/policy/fleet.ts';
 import { parseFleet } from '../../src/core/policy/parse-fleet.ts';
 import { DEFAULT_REQUEST_LIMITS } from '../../src/core/request/limits.ts';
 import { openRepository } from '../../src/inference/repository/open-repository.ts';
@@ -6,7 +7,7 @@ import type { ServiceProfile } from '../../src/inference/simulated/profiles.ts';
 import type { FeatureExtractorConfig } from '../../src/stages/feature-extractor/stage.ts';
 import type { ActivePolicy } from '../../src/stages/request-router/active-policy.ts';
 import type { RequestRouterConfig } from '../../src/stages/request-router/stage.ts';
-import { compileChecked, digestOf, poolsOf } from '../../src/wiring/policy-files.ts';
+import { compileChecked, digestOf } from '../../src/wiring/policy-files.ts';
 import { costModels } from '../../src/wiring/stages.ts';
 
 /** Of topics with many partitions. */
@@ -26,11 +27,6 @@ export const SLOTS: ReadonlyMap<string, number> = new Map([
   ['cpu', 2],
   ['gpu', 1],
 ]);
-export const ACCELERATORS: ReadonlyMap<string, string> = new Map([
-  ['cpu', 'cpu'],
-  ['gpu', 'gpu-a100'],
-]);
-export const POOLS = [...SLOTS.keys()];
 
 /** A text of the policy that all routers follow. Wide requests are the GPU's; each class stands in for the other. */
 export function policyText(version: number): Buffer {
@@ -46,12 +42,12 @@ tree:
 `);
 }
 
-function activePolicy(version: number): ActivePolicy {
-  const text = policyText(version);
-  const ref = { digest: digestOf(text), name: 'sim', version };
-  return { ref, epoch: 0, compiled: compileChecked(text, FLEET), source: 'built-in' };
+/** The policy of this text as routers start with it. */
+export function builtIn(text: Buffer, fleet: Fleet): ActivePolicy {
+  const compiled = compileChecked(text, fleet);
+  const { name, version } = compiled.document;
+  return { ref: { digest: digestOf(text), name, version }, epoch: 0, compiled, source: 'built-in' };
 }
-export const BUILT_IN = activePolicy(1);
 
 /** A batch of four small requests takes about 19 ms. */
 export const PROFILE: ServiceProfile = {
@@ -64,6 +60,27 @@ export const PROFILE: ServiceProfile = {
   memories: { host: 1 },
 };
 
+/** What an installation is made of. */
+export interface Layout {
+  readonly fleet: Fleet;
+  /** Pool → slots of its dispatch topic, each with a worker of its own. */
+  readonly slots: ReadonlyMap<string, number>;
+  /** The policy that all routers start with, and follow by its name. */
+  readonly builtIn: ActivePolicy;
+  /** Of every device. */
+  readonly profile: ServiceProfile;
+  /** Period of the workers' metrics. */
+  readonly windowMs: number;
+}
+
+export const LAYOUT: Layout = {
+  fleet: FLEET,
+  slots: SLOTS,
+  builtIn: builtIn(policyText(1), FLEET),
+  profile: PROFILE,
+  windowMs: 1_000,
+};
+
 export const repository = await openRepository('models/repository');
 export const costs = costModels(repository);
 export const EXTRACTOR: FeatureExtractorConfig = {
@@ -74,11 +91,10 @@ export const EXTRACTOR: FeatureExtractorConfig = {
   unacknowledgedMax: 50,
   tries: 3,
 };
-export const ROUTER: Omit<RequestRouterConfig, 'router' | 'ackPartition'> = {
+export const ROUTER: Omit<RequestRouterConfig, 'router' | 'ackPartition' | 'poolsOf'> = {
   creditsMax: 64,
   statusStaleMs: 500,
   giveUpGraceMs: 500,
-  poolsOf: poolsOf(FLEET),
   unacknowledgedMax: 50,
   deadLetterPayload: 'full',
   tries: 3,

@@ -3,6 +3,7 @@ import { memoryControlServer } from '../../src/adapters/memory/control-store.ts'
 import { silentTelemetry } from '../../src/adapters/memory/telemetry.ts';
 import { memorySchemaRegistry } from '../../src/adapters/registry/memory.ts';
 import type { Connection } from '../../src/client/connection.ts';
+import { loadSettings } from '../../src/config/load-settings.ts';
 import { type Codecs, createCodecs } from '../../src/contracts/codec.ts';
 import { recordTopics, topicSpecs } from '../../src/contracts/topic-specs.ts';
 import { createTopicDelay } from '../../src/core/latency/topic-delay.ts';
@@ -15,7 +16,6 @@ import { type VirtualClock, virtualClock } from '../../src/simulation/virtual-cl
 import { createAcceleratorWorkerStage } from '../../src/stages/accelerator-worker/stage.ts';
 import { createFeatureExtractorStage } from '../../src/stages/feature-extractor/stage.ts';
 import { DEFAULT_ROLLOUT_CONFIG } from '../../src/stages/policy-controller/controller-config.ts';
-import { openFleetVersions } from '../../src/stages/policy-controller/fleet-versions.ts';
 import { createPolicyControllerStage } from '../../src/stages/policy-controller/stage.ts';
 import { createFusedStage } from '../../src/stages/request-router/fused-stage.ts';
 import { PolicySource } from '../../src/stages/request-router/policy-source.ts';
@@ -23,25 +23,13 @@ import { Router } from '../../src/stages/request-router/router.ts';
 import { createRequestRouterStage, type RequestRouterConfig } from '../../src/stages/request-router/stage.ts';
 import type { Stage, StageDeps } from '../../src/stages/stage.ts';
 import { type OutsideLedger, openOutsideLedger } from '../../src/traffic/outside-ledger.ts';
-import { compileChecked, digestOf, poolsOf } from '../../src/wiring/policy-files.ts';
+import { compileChecked, digestOf, poolOf, poolsOf } from '../../src/wiring/policy-files.ts';
+import { startPolicyController } from '../../src/wiring/stages.ts';
 import { type SwitchableRegistry, switchableRegistry } from '../integration/switchable-registry.ts';
 import { noLibrary } from '../unit/stages/accelerator-worker/library.fixture.ts';
 import { Auditor } from './auditor.ts';
 import { faultyModel } from './faulty-model.ts';
-import {
-  ACCELERATORS,
-  BUILT_IN,
-  costs,
-  EXTRACTOR,
-  FLEET,
-  PARTITIONS,
-  POOLS,
-  PROFILE,
-  ROUTER,
-  repository,
-  SLOTS,
-  topics,
-} from './fleet.ts';
+import { costs, EXTRACTOR, LAYOUT, type Layout, PARTITIONS, ROUTER, repository, topics } from './fleet.ts';
 import { type Host, HostClock } from './host.ts';
 import { networkedBus } from './network.ts';
 import { simulatedLibrary } from './simulated-library.ts';
@@ -51,16 +39,17 @@ const DRAIN_TIMEOUT_MS = 1_000;
 /** Nothing takes longer than this, whatever happens to it. */
 const SETTLED_MS = 60_000;
 
-const written = recordTopics({ topics, tenants: [], pools: POOLS });
-
-async function openCodecs(clock: VirtualClock): Promise<{ codecs: Codecs; registry: SwitchableRegistry }> {
+async function openCodecs(
+  clock: VirtualClock,
+  pools: readonly string[],
+): Promise<{ codecs: Codecs; registry: SwitchableRegistry }> {
   const registry = switchableRegistry(memorySchemaRegistry());
   const codecs = createCodecs({ registry, clock });
-  await codecs.register(written);
+  await codecs.register(recordTopics({ topics, tenants: [], pools: [...pools] }));
   return { codecs, registry };
 }
-/** Compiling all schemas takes longer than a whole run: runs that leave the registry alone share them. */
-const shared = await openCodecs(virtualClock());
+/** Compiling all schemas takes longer than a whole run: runs that leave the registry alone share them. A dispatch is the same in any pool. */
+const shared = await openCodecs(virtualClock(), [...LAYOUT.slots.keys()]);
 
 export interface InstallationOptions {
   seed: number;
@@ -71,6 +60,10 @@ export interface InstallationOptions {
   ownRegistry?: boolean;
   /** Model versions can be published; these, by `family@version`, are refused by every worker, for these reasons. */
   refusals?: ReadonlyMap<string, string>;
+  /** That of fleet.ts unless given. */
+  layout?: Layout;
+  /** Settings of controllers that are wired as in production; without any they are live at once with what is published, and see nothing. */
+  controller?: Readonly<Record<string, unknown>>;
 }
 
 export type RouterHost = Host<Stage & { router: Router }>;
@@ -91,6 +84,10 @@ export class Installation {
   readonly epochs = new Map<string, number[]>();
   /** Share of batches that fail for no reason. */
   flakiness = 0;
+  /** How many times as long as its profile says a device takes. */
+  slowdown: (pool: string, memory: string) => number = () => 1;
+  /** Factor on the scores that a pool gives; 1 unless it is here. */
+  readonly scoreFactors = new Map<string, number>();
   readonly auditor: Auditor;
   #codecs: Codecs = shared.codecs;
   #registry: SwitchableRegistry = shared.registry;
@@ -101,9 +98,12 @@ export class Installation {
   /** What was begun and has not ended, with the process that it is about. */
   readonly #begun = new Map<Promise<void>, Host>();
   readonly #options: InstallationOptions;
+  readonly #layout: Layout;
 
   constructor(options: InstallationOptions) {
     this.#options = options;
+    this.#layout = options.layout ?? LAYOUT;
+    const { slots } = this.#layout;
     this.random = seededRandom(options.seed);
     this.chance = this.random.stream('chance');
     this.broker = memoryBroker({ clock: this.brokerClock, deliveryDelayMs: options.deliveryDelayMs });
@@ -112,12 +112,12 @@ export class Installation {
       bus: this.#connect('auditor'),
       codecs: shared.codecs,
       topics,
-      pools: POOLS,
+      pools: [...slots.keys()],
       groups: [
         { group: `${topics.prefix}.feature-extractor`, topic: topics.ingress() },
         { group: `${topics.prefix}.request-router`, topic: topics.fixed('features') },
-        ...[...SLOTS].flatMap(([pool, slots]) =>
-          Array.from({ length: slots }, (_, slot) => ({
+        ...[...slots].flatMap(([pool, length]) =>
+          Array.from({ length }, (_, slot) => ({
             group: `${topics.prefix}.worker.${pool}.${slot}`,
             topic: topics.dispatch(pool),
             partition: slot,
@@ -144,14 +144,20 @@ export class Installation {
   /** Topics, client, books; no stages yet. */
   async open(): Promise<void> {
     if (this.#options.ownRegistry === true) {
-      const own = await openCodecs(this.clock);
+      const own = await openCodecs(this.clock, [...this.#layout.slots.keys()]);
       this.#codecs = own.codecs;
       this.#registry = own.registry;
     }
     const bus = this.#connect('client');
     await this.settle(
       bus.admin.createTopics(
-        topicSpecs({ topics, partitions: PARTITIONS, replication: 1, pools: SLOTS, tenants: [] }),
+        topicSpecs({
+          topics,
+          partitions: PARTITIONS,
+          replication: 1,
+          pools: this.#layout.slots,
+          tenants: [],
+        }),
       ),
     );
     this.#client = {
@@ -214,16 +220,22 @@ export class Installation {
 
   startRouter(name = 'router', ackPartition = 0): RouterHost {
     const life = `${name}#${this.#lives + 1}`;
+    const { builtIn, fleet } = this.#layout;
     return this.#start(name, async (deps) => {
-      const router: RequestRouterConfig = { ...ROUTER, router: life, ackPartition };
+      const router: RequestRouterConfig = {
+        ...ROUTER,
+        poolsOf: poolsOf(fleet),
+        router: life,
+        ackPartition,
+      };
       const stage =
         this.#options.topology === 'fused'
           ? await createFusedStage(
               { extractor: EXTRACTOR, router },
               { ...deps, signals: createSignalExtractor(costs) },
-              BUILT_IN,
+              builtIn,
             )
-          : await createRequestRouterStage(router, deps, BUILT_IN);
+          : await createRequestRouterStage(router, deps, builtIn);
       const epochs: number[] = [];
       this.epochs.set(life, epochs);
       const source = new PolicySource({
@@ -231,10 +243,10 @@ export class Installation {
         clock: deps.clock,
         random: deps.random.stream(`poll ${name}`),
         telemetry: this.telemetry,
-        scope: 'policy/sim',
+        scope: `policy/${builtIn.ref.name}`,
         member: name,
         digest: digestOf,
-        compile: (bytes) => compileChecked(bytes, FLEET),
+        compile: (bytes) => compileChecked(bytes, fleet),
         apply: (policy, canary) => {
           // A canary that begins or lapses swaps at the same epoch.
           if (epochs.at(-1) !== policy.epoch) epochs.push(policy.epoch);
@@ -254,18 +266,28 @@ export class Installation {
 
   startWorker(pool: string, slot: number, name = `${pool}-${slot}`): Host {
     const incarnation = `${name} life ${this.#lives + 1}`;
+    const { fleet, profile, windowMs } = this.#layout;
+    const { accelerator } = poolOf(fleet, pool);
     return this.#start(name, async (deps) => {
       const own = growingRepository(repository);
       const { refusals } = this.#options;
       const backend = createSimulatedAccelerator(
-        { repository: own, clock: deps.clock, random: seededRandom(this.random.seed + this.#lives) },
-        PROFILE,
+        {
+          repository: own,
+          clock: deps.clock,
+          random: seededRandom(this.random.seed + this.#lives),
+          slowdown: (memory) => this.slowdown(pool, memory),
+        },
+        profile,
       );
       const chance = this.random.stream(`flaky ${incarnation}`);
-      const isFailing = (): boolean => this.flakiness > 0 && chance.next() < this.flakiness;
+      const faults = {
+        isFailing: (): boolean => this.flakiness > 0 && chance.next() < this.flakiness,
+        scoreFactor: (): number => this.scoreFactors.get(pool) ?? 1,
+      };
       const models = await Promise.all(
         repository.families.flatMap(({ family, versions }) =>
-          versions.map(async ({ version }) => faultyModel(await backend.load(family, version), isFailing)),
+          versions.map(async ({ version }) => faultyModel(await backend.load(family, version), faults)),
         ),
       );
       return createAcceleratorWorkerStage(
@@ -273,15 +295,16 @@ export class Installation {
           worker: name,
           incarnation,
           pool,
-          accelerator: ACCELERATORS.get(pool) ?? '',
+          accelerator,
           capacityClass: 'dedicated',
           slots: [slot],
           batchRequestsMax: 4,
           batchCandidatesMax: 256,
+          batchMsMax: 10,
           batchesInFlightMax: 2,
           tries: 3,
           heartbeatMs: 200,
-          windowMs: 1_000,
+          windowMs,
           ackCoalesceMs: 2,
           unacknowledgedMax: 50,
           deadLetterPayload: 'full',
@@ -303,10 +326,16 @@ export class Installation {
   }
 
   startController(name = 'controller'): Host {
-    return this.#start(name, async (deps) => {
-      const fleetVersions =
-        this.#options.refusals === undefined ? undefined : await openFleetVersions(deps, poolsOf(FLEET));
-      return createPolicyControllerStage(
+    const { controller } = this.#options;
+    const { fleet } = this.#layout;
+    if (controller !== undefined) {
+      const { settings } = loadSettings({}, { 'controller.acceptUnsigned': true, ...controller });
+      return this.#start(name, (deps) =>
+        startPolicyController(settings, deps, { fleet, store: this.store.connect() }),
+      );
+    }
+    return this.#start(name, (deps) =>
+      createPolicyControllerStage(
         {
           controller: name,
           acceptUnsigned: true,
@@ -318,16 +347,15 @@ export class Installation {
           ...deps,
           store: this.store.connect(),
           digest: digestOf,
-          checkPolicy: (bytes) => compileChecked(bytes, FLEET).document,
-          ...(fleetVersions && { fleetVersions }),
+          checkPolicy: (bytes) => compileChecked(bytes, fleet).document,
         },
-      );
-    });
+      ),
+    );
   }
 
-  /** One of everything: two workers on the CPU, one on the GPU. */
+  /** One of everything, and a worker per slot. */
   startAll(): void {
-    for (const [pool, slots] of SLOTS)
+    for (const [pool, slots] of this.#layout.slots)
       for (let slot = 0; slot < slots; slot += 1) this.startWorker(pool, slot);
     this.startController();
     this.startRouter();
@@ -340,7 +368,9 @@ export class Installation {
 
   /** Names of routers that do not run the policy that the store names; none while it names none. */
   async routersBehind(): Promise<string[]> {
-    const pointer = await this.settle(this.store.connect().readPointer('policy/sim'));
+    const pointer = await this.settle(
+      this.store.connect().readPointer(`policy/${this.#layout.builtIn.ref.name}`),
+    );
     if (pointer === undefined) return [];
     return this.hosts.flatMap(({ name, state, stage }) => {
       const isBehind =

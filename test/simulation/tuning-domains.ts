@@ -306,6 +306,7 @@ export class TuningLoop {
       memory,
       requests: queue.length,
       utilisation: utilisationOf(pool),
+      simulated: false,
       latency: {
         queue: summarise(queue, limits[name]?.queue),
         kernel: summarise(kernel, limits[name]?.kernel),

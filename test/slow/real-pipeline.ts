@@ -29,7 +29,10 @@ export interface RealPipeline {
   process(name: string): ServiceProcess;
   /** kill -9, and waits until it is gone. */
   kill(name: string): Promise<void>;
-  start(name: string): Promise<void>;
+  /** SIGTERM, and waits until it is gone. */
+  stop(name: string): Promise<void>;
+  /** @param environment beside what was planned */
+  start(name: string, environment?: Readonly<Record<string, string>>): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -58,7 +61,7 @@ export async function startRealPipeline(
   const logFolder = mkdtempSync(join(tmpdir(), 'millrace-pipeline-'));
   const planned = new Map((options.processes ?? DEFAULT_PROCESSES).map((plan) => [plan.name, plan]));
   const running = new Map<string, ServiceProcess>();
-  const start = async (name: string): Promise<void> => {
+  const start = async (name: string, more: Readonly<Record<string, string>> = {}): Promise<void> => {
     const plan = planned.get(name);
     if (plan === undefined) throw new Error(`no process ${name} was planned`);
     running.set(
@@ -67,11 +70,11 @@ export async function startRealPipeline(
         service: plan.service,
         name,
         logFolder,
-        environment: { ...environment, ...plan.environment },
+        environment: { ...environment, ...plan.environment, ...more },
       }),
     );
   };
-  await Promise.all([...planned.keys()].map(start));
+  await Promise.all([...planned.keys()].map((name) => start(name)));
   const find = (name: string): ServiceProcess => {
     const found = running.get(name);
     if (found === undefined) throw new Error(`${name} does not run`);
@@ -86,6 +89,12 @@ export async function startRealPipeline(
       const victim = find(name);
       victim.kill('SIGKILL');
       await victim.ended;
+      running.delete(name);
+    },
+    async stop(name) {
+      const leaving = find(name);
+      leaving.kill('SIGTERM');
+      await leaving.ended;
       running.delete(name);
     },
     start,

@@ -2,9 +2,10 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type CommandType, type ControlEvent, makeControlCommand } from '../../src/contracts/records.ts';
+import type { ControlEvent } from '../../src/contracts/records.ts';
 import type { Stack } from '../../src/local-stack/stack.ts';
 import { startStack } from '../../src/local-stack/start-stack.ts';
+import { type ControlRoom, openControlRoom } from './control-events.ts';
 import { type Load, moreResults, startLoad } from './load.ts';
 import { eventually, type PlannedProcess, type RealPipeline, startRealPipeline } from './real-pipeline.ts';
 
@@ -13,7 +14,7 @@ const PATIENCE_MS = 120_000;
 let stack: Stack;
 let pipeline: RealPipeline;
 let load: Load;
-const events: ControlEvent[] = [];
+let room: ControlRoom;
 
 /** Everything goes to one device; the author declares it, so that the shadow has nothing to object. */
 function policy(version: number, to: string): string {
@@ -71,19 +72,7 @@ beforeAll(async () => {
       worker('lacking'),
     ],
   });
-  const { bus, codecs, topics } = pipeline.client;
-  const codec = codecs.for('ControlEvent');
-  let taking = Promise.resolve();
-  await bus.read({ topics: [topics.fixed('control-events')], startAt: 'earliest' }, (records) => {
-    taking = taking.then(async () => {
-      for (const { value } of records) {
-        const first = codec.decode(value);
-        if (first.status === 'schema-unknown') await codecs.learn(first.schemaId);
-        const decoded = codec.decode(value);
-        if (decoded.status === 'ok') events.push(decoded.value);
-      }
-    });
-  });
+  room = await openControlRoom(pipeline.client, SCOPE);
   load = await startLoad(pipeline.client);
   await moreResults(load.ledger, 30);
 });
@@ -94,38 +83,16 @@ afterAll(async () => {
   await stack?.stop();
 });
 
-async function send(type: CommandType, body: string): Promise<string> {
-  const { bus, codecs, topics, newId } = pipeline.client;
-  const commandId = newId();
-  const command = makeControlCommand({
-    commandId,
-    scope: SCOPE,
-    type,
-    body: Buffer.from(body),
-    actor: 'test',
-  });
-  await bus.produce({
-    topic: topics.fixed('control'),
-    partition: 0,
-    key: Buffer.from(SCOPE),
-    value: codecs.for('ControlCommand').encode(command),
-  });
-  await eventually(() => events.some((event) => event.commandId === commandId), `${type} is decided`);
-  const refused = events.find((event) => event.commandId === commandId && !event.accepted);
-  expect(refused?.reason ?? '').toBe('');
-  return commandId;
-}
-
 function told(story: readonly ControlEvent[]): string {
   return story.map(({ type, evidence }) => `${type} ${evidence}`).join('\n');
 }
 
 /** Rolls a version out until it ends by itself; answers what the log tells of it. */
 async function rollOut(version: number, to: string): Promise<ControlEvent[]> {
-  await send('PUBLISH_POLICY', policy(version, to));
-  const begin = events.length;
-  await send('START', JSON.stringify({ version }));
-  const story = (): ControlEvent[] => events.slice(begin);
+  await room.send('PUBLISH_POLICY', policy(version, to));
+  const begin = room.events.length;
+  await room.send('START', JSON.stringify({ version }));
+  const story = (): ControlEvent[] => room.events.slice(begin);
   const isOver = ({ type, evidence }: ControlEvent): boolean =>
     type === 'rollout-rolled-back' ||
     type === 'rollout-aborted' ||
@@ -148,7 +115,7 @@ function canarySeconds(story: readonly ControlEvent[]): number {
 it('row 16: a canary that is five times slower is rolled back by itself, and nobody gets an error', {
   timeout: 400_000,
 }, async () => {
-  await send('PUBLISH_POLICY', policy(1, GOOD));
+  await room.send('PUBLISH_POLICY', policy(1, GOOD));
   const story = await rollOut(2, SLOW);
   // a guardrail may hold it before the statistics are sure
   const types = story.map(({ type }) => type).filter((type) => !/looked|held|resumed/.test(type));
@@ -192,11 +159,11 @@ it('row 22: a rollback leaves the candidate nothing: whatever is decided from th
 
 /** Publishes and starts a version, waits until its shadow is held for this reason (a busy machine may give others too), and takes it back. */
 async function expectHeldInShadow(version: number, text: string, code: string): Promise<void> {
-  await send('PUBLISH_POLICY', text);
-  const begin = events.length;
-  await send('START', JSON.stringify({ version }));
+  await room.send('PUBLISH_POLICY', text);
+  const begin = room.events.length;
+  await room.send('START', JSON.stringify({ version }));
   const codes = (): string[] =>
-    events
+    room.events
       .slice(begin)
       .filter(({ type }) => type === 'rollout-held')
       .flatMap(({ evidence }) => (JSON.parse(evidence) as { reasons: { code: string }[] }).reasons)
@@ -206,10 +173,10 @@ async function expectHeldInShadow(version: number, text: string, code: string): 
     `the shadow of version ${version} is held for ${code}`,
     PATIENCE_MS,
   ).catch((error: unknown) => {
-    throw new Error(`${String(error)}; the log: ${told(events.slice(begin))}`);
+    throw new Error(`${String(error)}; the log: ${told(room.events.slice(begin))}`);
   });
-  expect(events.slice(begin).map(({ type }) => type)).not.toContain('rollout-advanced');
-  await send('ABORT', JSON.stringify({ reason: 'seen' }));
+  expect(room.events.slice(begin).map(({ type }) => type)).not.toContain('rollout-advanced');
+  await room.send('ABORT', JSON.stringify({ reason: 'seen' }));
 }
 
 it('a shadow is held for what it would do, each with its own reason, and decides nothing', {

@@ -43,6 +43,7 @@ export class PartitionReader implements Reader, SessionListener {
   readonly #caughtUp = Promise.withResolvers<void>();
   #behind = 0;
   #session: Session | undefined;
+  #paused = false;
   #closed = false;
 
   constructor(
@@ -105,6 +106,18 @@ export class PartitionReader implements Reader, SessionListener {
     return this.#keeper.sinceContactMs();
   }
 
+  pause(): void {
+    if (this.#paused) return;
+    this.#paused = true;
+    for (const place of this.#places.values()) this.#session?.pause(place);
+  }
+
+  resume(): void {
+    if (!this.#paused) return;
+    this.#paused = false;
+    for (const place of this.#places.values()) this.#session?.resume(place);
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     this.#caughtUp.reject(new MillraceError('CLOSED', 'The reader was closed before it had caught up'));
@@ -131,7 +144,8 @@ export class PartitionReader implements Reader, SessionListener {
       };
       this.#places.set(topic, partition, place);
       session.seek(place, place.position);
-      session.resume(place);
+      if (this.#paused) session.pause(place);
+      else session.resume(place);
     }
   }
 
@@ -197,7 +211,7 @@ export class PartitionReader implements Reader, SessionListener {
     if (found === undefined) return;
     this.#moveTo(place, found.start.offset);
     this.#session?.seek(place, place.position);
-    this.#session?.resume(place);
+    if (!this.#paused) this.#session?.resume(place);
     if (this.#behind === 0) this.#caughtUp.resolve();
   }
 

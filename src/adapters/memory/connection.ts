@@ -92,6 +92,8 @@ export class Connection implements MemoryConnection, BrokerClient {
       this.#readers.add(reader);
       return {
         caughtUp: reader.caughtUp,
+        pause: () => reader.pause(),
+        resume: () => reader.resume(),
         close: async () => {
           reader.stop();
           this.#readers.delete(reader);

@@ -1,4 +1,5 @@
 import type { Headers, OutboundRecord } from '../../ports/message-bus.ts';
+import { findOffset } from './find-offset.ts';
 
 /** A record as the log keeps it: its bytes are the log's own copy, shared by all who read it. */
 export interface StoredRecord {
@@ -117,20 +118,7 @@ export class PartitionLog {
 
   /** Index of the first kept record at or after `offset`. */
   #indexOf(offset: number): number {
-    const oldest = this.oldest();
-    if (oldest === undefined || offset <= oldest.offset) return this.#first;
-    // Without holes the place is known; after compaction it lies before that, and is searched for.
-    const guess = this.#first + (offset - oldest.offset);
-    if (this.#records[guess]?.offset === offset) return guess;
-    let from = this.#first;
-    let to = Math.min(guess, this.#records.length);
-    while (from < to) {
-      const middle = (from + to) >> 1;
-      const record = this.#records[middle];
-      if (record !== undefined && record.offset < offset) from = middle + 1;
-      else to = middle;
-    }
-    return from;
+    return findOffset(this.#records, this.#first, offset);
   }
 }
 

@@ -20,6 +20,7 @@ export class BroadcastReader {
   readonly #readings = new Map<PartitionLog, PartitionReading>();
   #behind = 0;
   #resolveCaughtUp: () => void = () => {};
+  #paused = false;
   #stopped = false;
 
   constructor(
@@ -61,6 +62,16 @@ export class BroadcastReader {
     });
   }
 
+  pause(): void {
+    for (const reading of this.#readings.values()) reading.pause();
+    this.#paused = true;
+  }
+
+  resume(): void {
+    this.#paused = false;
+    for (const reading of this.#readings.values()) reading.resume();
+  }
+
   stop(): void {
     this.#stopped = true;
     for (const reading of this.#readings.values()) reading.close();
@@ -86,6 +97,7 @@ export class BroadcastReader {
       this.#deliver(records);
     };
     const reading = new PartitionReading(deliver, () => this.#oneCaughtUp());
+    if (this.#paused) reading.pause();
     reading.open(log, start, this.#surroundings);
     this.#readings.set(log, reading);
   }
@@ -113,6 +125,7 @@ class PartitionReading implements CursorOutlet {
   readonly #onCaughtUp: () => void;
   #cursor: Cursor | undefined;
   #goal: number | undefined;
+  #paused = false;
 
   constructor(deliver: (records: readonly StoredRecord[]) => void, onCaughtUp: () => void) {
     this.deliver = deliver;
@@ -124,13 +137,22 @@ class PartitionReading implements CursorOutlet {
     this.#cursor = new Cursor(log, start, this, surroundings);
   }
 
+  pause(): void {
+    this.#paused = true;
+  }
+
+  resume(): void {
+    this.#paused = false;
+    this.#cursor?.wake();
+  }
+
   close(): void {
     this.#cursor?.close();
     this.#goal = undefined;
   }
 
   roomRecords(): number {
-    return Infinity;
+    return this.#paused ? 0 : Infinity;
   }
 
   roomBytes(): number {

@@ -1,3 +1,5 @@
+import { findOffset } from './find-offset.ts';
+
 interface Outstanding {
   readonly offset: number;
   readonly bytes: number;
@@ -56,19 +58,7 @@ export class Unacknowledged {
   }
 
   #find(offset: number): Outstanding | undefined {
-    const first = this.#outstanding[this.#first];
-    if (first === undefined || offset < first.offset) return undefined;
-    const guess = this.#first + (offset - first.offset);
-    if (this.#outstanding[guess]?.offset === offset) return this.#outstanding[guess];
-    let from = this.#first;
-    let to = Math.min(guess, this.#outstanding.length);
-    while (from < to) {
-      const middle = (from + to) >> 1;
-      const record = this.#outstanding[middle];
-      if (record !== undefined && record.offset < offset) from = middle + 1;
-      else to = middle;
-    }
-    const found = this.#outstanding[from];
+    const found = this.#outstanding[findOffset(this.#outstanding, this.#first, offset)];
     return found?.offset === offset ? found : undefined;
   }
 }

@@ -3,6 +3,8 @@ import type { Work, WorkQueue } from './work-queue.ts';
 export interface BatchLimits {
   requestsMax: number;
   candidatesMax: number;
+  /** Of the predicted service time, ms: whatever arrives meanwhile waits for so long. The first one runs however long it takes. */
+  msMax: number;
 }
 
 export interface BatchPlan<T> {
@@ -45,8 +47,9 @@ export function planBatch<T>(
         continue;
       }
       const total = candidates + next.candidates;
-      const endsMs = nowMs + predictMs(batch.length + 1, total, next.batchKey);
-      if (total > limits.candidatesMax || endsMs > Math.min(earliestMs, next.deadlineMs)) {
+      const serviceMs = predictMs(batch.length + 1, total, next.batchKey);
+      const endsByMs = Math.min(earliestMs, next.deadlineMs);
+      if (total > limits.candidatesMax || serviceMs > limits.msMax || nowMs + serviceMs > endsByMs) {
         passed.push(next);
         break;
       }

@@ -1,4 +1,5 @@
 import type { PublishedModel } from '../model/published-model.ts';
+import type { RolloutCommand } from '../rollout/decide-rollout.ts';
 import type { Observation } from '../rollout/observation.ts';
 import type { RolloutTerms } from '../rollout/rollout-terms.ts';
 import type { PublishedPolicy } from './published-policy.ts';
@@ -29,21 +30,7 @@ export type ControllerCommand = Sent &
     | { readonly kind: 'publish-model'; readonly model: PublishedModel }
     | { readonly kind: 'roll-back'; readonly toVersion: number | undefined; readonly atMs: number }
     | { readonly kind: 'reseed' }
-    | {
-        readonly kind: 'start';
-        readonly version: number;
-        readonly terms: RolloutTerms;
-        readonly atMs: number;
-      }
-    | {
-        readonly kind: 'promote';
-        readonly to: 'live' | 'next';
-        readonly overHold: boolean;
-        readonly coSigned: boolean;
-        readonly atMs: number;
-      }
-    | { readonly kind: 'hold'; readonly reason: string; readonly atMs: number }
-    | { readonly kind: 'abort'; readonly reason: string; readonly atMs: number }
+    | RolloutCommand
     | {
         readonly kind: 'tune';
         readonly name: string;

@@ -9,7 +9,7 @@ import { evolveTuning } from '../tuning/evolve-tuning.ts';
 import type { CommandKind, ControllerCommand, ControllerInput } from './controller-command.ts';
 import type { ControllerEvent } from './controller-event.ts';
 import { catalogueEpoch, withModel } from './published-models.ts';
-import type { PublishedPolicy } from './published-policy.ts';
+import { listVersions, type PublishedPolicy } from './published-policy.ts';
 
 /**
  * The controller as decide and evolve on plain data (after Chassaing's decider pattern): the state is a fold of events, an event is what a
@@ -111,7 +111,7 @@ function evolveScope(scope: ScopeState, event: ScopeEvent): ScopeState {
       const reason = `rolled back to version ${policy.version}`;
       const { rollout } = scope;
       const alone = rollout === undefined ? scope : ended(scope, rollout, 'rolled-back', { reason, atMs });
-      return { ...alone, live: policy, epoch };
+      return goneLive(alone, policy, epoch);
     }
     case 'store-reseeded':
       return { ...scope, epoch: event.epoch };
@@ -274,10 +274,9 @@ function decideRollBack(scope: ScopeState, command: CommandKind<'roll-back'>): C
       ? previous(scope, live)
       : scope.published.find(({ version }) => version === toVersion);
   if (policy === undefined) {
-    const known = scope.published.map(({ version }) => version).join(', ');
     return refuse(
       command,
-      `there is no ${toVersion === undefined ? 'earlier version' : `version ${toVersion}`} to go back to; published: ${known}`,
+      `there is no ${toVersion === undefined ? 'earlier version' : `version ${toVersion}`} to go back to; published: ${listVersions(scope.published)}`,
     );
   }
   if (!scope.wentLive.includes(policy.version)) {
@@ -289,11 +288,10 @@ function decideRollBack(scope: ScopeState, command: CommandKind<'roll-back'>): C
   return { type: 'policy-rolled-back', ...causeOf(command), from: live, policy, atMs, epoch };
 }
 
-/** The version published before the live one, of those that were live. */
+/** Of the versions below the live one that which was live last: one that was taken back does not come again. */
 function previous(scope: ScopeState, live: PublishedPolicy): PublishedPolicy | undefined {
-  return scope.published
-    .filter(({ version }) => version < live.version && scope.wentLive.includes(version))
-    .at(-1);
+  const latest = scope.wentLive.filter((version) => version < live.version).at(-1);
+  return scope.published.find(({ version }) => version === latest);
 }
 
 function causeOf({ commandId, scope, actor }: ControllerCommand): {

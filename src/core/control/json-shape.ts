@@ -14,9 +14,9 @@ export const flag: Shape<boolean> = (value) => (typeof value === 'boolean' ? val
 export const count: Shape<number> = (value) =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : MISFIT;
 
-/** Finite. */
+/** Finite. What is read here is written into the log, and read again from there: JSON writes -0 as 0. */
 export function number(min: number, max = Number.MAX_VALUE): Shape<number> {
-  return (value) => (typeof value === 'number' && value >= min && value <= max ? value : MISFIT);
+  return (value) => (typeof value === 'number' && value >= min && value <= max ? value + 0 : MISFIT);
 }
 
 export function oneOf<const T extends string>(allowed: readonly T[]): Shape<T> {

@@ -42,7 +42,7 @@ export function readStart(body: string): StartBody {
     '{"version": 7}, with "waive": {"leaves": ["…"]}, "autoPromote" or "autoRollback": true or false where wanted',
   );
   const { version, waive, autoPromote, autoRollback } = read;
-  return { version, waivedLeaves: waive.leaves, autoPromote, autoRollback };
+  return { version, waivedLeaves: [...new Set(waive.leaves)], autoPromote, autoRollback };
 }
 
 export function readPromote(body: string): PromoteBody {

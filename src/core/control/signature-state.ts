@@ -1,3 +1,4 @@
+import { listNames, shorten } from '../errors.ts';
 import type { KeyRing } from './key-ring.ts';
 
 /**
@@ -60,8 +61,7 @@ export function isUsed(state: SignatureState, signature: UsedSignature): boolean
  */
 export function revocationRefusal(ring: KeyRing, state: SignatureState, keyId: string): string | undefined {
   const key = ring.get(keyId);
-  if (key === undefined)
-    return `there is no key ${JSON.stringify(keyId)}; known: ${[...ring.keys()].join(', ') || 'none'}`;
+  if (key === undefined) return `there is no key ${shorten(keyId)}; known: ${listNames(ring.keys())}`;
   if (state.revoked.has(keyId)) return `the key ${keyId} is revoked already`;
   const people = [...ring.values()].filter(
     (each) => each.role === 'person' && !state.revoked.has(each.keyId),

@@ -1,4 +1,4 @@
-import { MillraceError } from '../errors.ts';
+import { listNames, MillraceError } from '../errors.ts';
 import {
   type Branch,
   type LeafBranch,
@@ -119,7 +119,7 @@ function toLeaf(branch: LeafBranch, index: number, fleet: Fleet): Leaf {
       `${branch.path}: no memory domain is named, and the fleet "${fleet.name}" lacks the accelerator`,
       {
         value: accelerator,
-        allowed: [...fleet.accelerators.keys()].join(', '),
+        allowed: listNames(fleet.accelerators.keys()),
         ...didYouMean(accelerator, fleet.accelerators.keys()),
       },
     );
@@ -142,7 +142,7 @@ function tunablesInForce(
     if (names.includes(name)) continue;
     throw new MillraceError('INVALID_POLICY', 'the policy has no such tunable constant', {
       value: name,
-      allowed: names.length === 0 ? 'it has none' : names.join(', '),
+      allowed: listNames(names, 'it has none'),
       ...didYouMean(name, names),
     });
   }

@@ -1,7 +1,9 @@
 import { type ASTNode, Environment, ParseError } from '@marcbachmann/cel-js';
+import { listNames } from '../errors.ts';
 import type { SignalType, Tunable, When } from './document.ts';
 import type { ArithmeticOp, CompareOp, Condition, Numeric } from './expression.ts';
 import { didYouMean } from './nearest.ts';
+import { PROBLEMS_MAX } from './problem.ts';
 import { extractTunables } from './tune-syntax.ts';
 
 /** Something wrong at a character of a condition. */
@@ -164,12 +166,13 @@ class TypeChecker {
   #signal(node: ASTNode, name: string): Typed | undefined {
     const type = this.#signals.get(name);
     if (type === undefined) {
+      if (this.problems.length >= PROBLEMS_MAX) return undefined;
       const names = [...this.#signals.keys()];
       this.problems.push({
         offset: node.start,
         what: 'a signal that is not declared under `signals`',
         value: name,
-        allowed: names.length === 0 ? 'none is declared' : names.join(', '),
+        allowed: listNames(names, 'none is declared'),
         ...didYouMean(name, names),
       });
       return undefined;

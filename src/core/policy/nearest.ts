@@ -1,11 +1,16 @@
+/** More names are not compared: a writer of both lists chooses how many there are of each. */
+const NAMES_COMPARED_MAX = 256;
+
 /**
  * The name that a writer probably meant: the one with the least edit distance, if it is close enough to be a
- * slip of the pen (at most a third of the letters, and at least one letter in common).
+ * slip of the pen (at most a third of the letters, and at least one letter in common). Looks at the first 256 names.
  */
 export function nearestName(written: string, names: Iterable<string>): string | undefined {
   let best: string | undefined;
   let bestDistance = Number.POSITIVE_INFINITY;
+  let compared = 0;
   for (const name of names) {
+    if (++compared > NAMES_COMPARED_MAX) break;
     const distance = editDistance(written.toLowerCase(), name.toLowerCase());
     if (distance < bestDistance) {
       bestDistance = distance;

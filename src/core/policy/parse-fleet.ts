@@ -5,18 +5,18 @@ import { DocumentError } from './problem.ts';
 import { DocumentReader } from './reader.ts';
 import { readSource, type SourceNode } from './source.ts';
 
-/** A pool's name is part of its dispatch topic's. */
-const POOL_NAME = /^[a-z][a-z0-9-]{0,63}$/;
+/** A pool's name is part of its dispatch topic's, and a key as other names are. */
+const POOL_NAME = /^(?!(?:constructor|prototype)$)[a-z][a-z0-9-]{0,63}$/;
 
 /**
  * Reads a fleet, as YAML or JSON: which accelerator classes there are, what they can run, and which pools they have.
  *
  * @param input at most 64 KB, 4 096 nodes, 32 levels
- * @throws DocumentError INVALID_CONFIG with every problem found, each with its path, line and column
+ * @throws DocumentError INVALID_CONFIG with every problem found (at most 50), each with its path, line and column
  */
 export function parseFleet(input: string | Uint8Array): Fleet {
   const root = readSource(input, 'INVALID_CONFIG');
-  const reader = new DocumentReader();
+  const reader = new DocumentReader('INVALID_CONFIG');
   const fleet = new FleetReader(reader).read(root);
   if (fleet === undefined || reader.problems.length > 0)
     throw new DocumentError('INVALID_CONFIG', reader.problems);
@@ -84,7 +84,7 @@ class FleetReader {
     const pool = this.#reader.text(
       fields.pool,
       POOL_NAME,
-      'a small letter, then small letters, digits, "-"; at most 64',
+      'a small letter, then small letters, digits, "-"; at most 64; not constructor, not prototype',
     );
     const capacityClass = this.#reader.oneOf(fields.capacityClass, CAPACITY_CLASSES);
     const simulated = fields.simulated === undefined ? false : this.#reader.flag(fields.simulated);

@@ -3,7 +3,7 @@ import { NAME, NAME_ALLOWED } from './parse-tree.ts';
 import type { DocumentReader } from './reader.ts';
 import type { SourceNode } from './source.ts';
 
-const QUERIES_MAX = 16;
+const QUERIES_MAX = 100;
 const QUERY_LENGTH_MAX = 2_048;
 const QUERY = new RegExp(`^[^]{1,${QUERY_LENGTH_MAX}}$`);
 /** Far more than any shift that is worth stopping: whoever writes it means "however far". */

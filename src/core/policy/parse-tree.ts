@@ -10,9 +10,10 @@ import {
 import type { DocumentReader } from './reader.ts';
 import type { SourceNode } from './source.ts';
 
-/** Names of branches, accelerators, kernels, memory domains, pools. */
-export const NAME = /^[A-Za-z][A-Za-z0-9._-]{0,63}$/;
-export const NAME_ALLOWED = 'a letter, then letters, digits, ".", "_", "-"; at most 64';
+/** Names of branches, accelerators, kernels, memory domains: they become keys of the maps that records carry, which may not have every key. */
+export const NAME = /^(?!(?:constructor|prototype)$)[A-Za-z][A-Za-z0-9._-]{0,63}$/;
+export const NAME_ALLOWED =
+  'a letter, then letters, digits, ".", "_", "-"; at most 64; not constructor, not prototype';
 
 const FALLBACKS_MAX = 8;
 
@@ -104,7 +105,7 @@ export class TreeReader {
     const { when, tunables, problems } = readCondition(node.text, this.#signals);
     for (const { offset, ...problem } of problems) {
       const at = { severity: 'error', path: node.path, position: node.positionOf(offset) } as const;
-      this.#reader.problems.push({ ...at, ...problem });
+      this.#reader.add({ ...at, ...problem });
     }
     for (const tunable of tunables) this.#addTunable(tunable, node);
     return when;

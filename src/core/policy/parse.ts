@@ -1,3 +1,4 @@
+import { listNames } from '../errors.ts';
 import {
   API_VERSION,
   DEFAULT_ROLLOUT,
@@ -35,7 +36,7 @@ const RAMP_STEPS_MAX = 16;
  * Reads a routing policy, as YAML or JSON. docs/policy-language.md says what it may hold.
  *
  * @param input at most 64 KB, 4 096 nodes, 32 levels
- * @throws DocumentError INVALID_POLICY with every problem found, each with its path, line and column
+ * @throws DocumentError INVALID_POLICY with every problem found (at most 50), each with its path, line and column
  */
 export function parsePolicy(input: string | Uint8Array): PolicyDocument {
   const { document, problems } = readPolicyDocument(input);
@@ -46,14 +47,14 @@ export function parsePolicy(input: string | Uint8Array): PolicyDocument {
 /**
  * As much of a policy as can be read, with everything that is wrong in it: only one without problems may be used, the others can be checked further.
  *
- * @throws DocumentError INVALID_POLICY for what is no document at all
+ * @throws DocumentError INVALID_POLICY for what is no document at all, or has 50 problems and perhaps more
  */
 export function readPolicyDocument(input: string | Uint8Array): {
   document: PolicyDocument | undefined;
   problems: readonly PolicyProblem[];
 } {
   const root = readSource(input, 'INVALID_POLICY');
-  const reader = new DocumentReader();
+  const reader = new DocumentReader('INVALID_POLICY');
   const document = readPolicy(reader, root);
   return { document, problems: reader.problems };
 }
@@ -130,7 +131,7 @@ function readTuned(
     if (tunable === undefined) {
       reader.report(value, 'no condition has a tunable constant of this name', {
         value: name,
-        allowed: [...tunables.keys()].join(', ') || 'none is in the tree',
+        allowed: listNames(tunables.keys(), 'none is in the tree'),
         ...didYouMean(name, tunables.keys()),
       });
       continue;
@@ -197,7 +198,7 @@ function readSignalValue(
     case undefined:
       return reader.report(node, 'a signal that is not declared under `signals`', {
         value: name,
-        allowed: [...signals.keys()].join(', ') || 'none is declared',
+        allowed: listNames(signals.keys(), 'none is declared'),
         ...didYouMean(name, signals.keys()),
       });
     case 'bool':

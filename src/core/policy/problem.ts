@@ -51,6 +51,25 @@ export class DocumentError extends MillraceError {
   }
 }
 
+/** A list of errors longer than this helps nobody, and whoever writes the document chooses its length. */
+export const PROBLEMS_MAX = 50;
+
+/** Gathers what is wrong with a document. When there are too many, the document is refused and the rest of it not looked at. */
+export class ProblemList {
+  readonly found: PolicyProblem[] = [];
+  readonly #code: DocumentErrorCode;
+
+  constructor(code: DocumentErrorCode) {
+    this.#code = code;
+  }
+
+  /** @throws DocumentError with the first 50 problems */
+  add(problem: PolicyProblem): void {
+    this.found.push(problem);
+    if (this.found.length >= PROBLEMS_MAX) throw new DocumentError(this.#code, this.found);
+  }
+}
+
 function summarise(problems: readonly PolicyProblem[]): string {
   const [first] = problems.filter((problem) => problem.severity === 'error');
   const more = problems.length - 1;

@@ -1,17 +1,30 @@
+import { listNames } from '../errors.ts';
 import { didYouMean } from './nearest.ts';
-import type { PolicyProblem } from './problem.ts';
+import { type DocumentErrorCode, type PolicyProblem, ProblemList } from './problem.ts';
 import type { SourceNode } from './source.ts';
 
-/** Reads typed values off a source tree; what is wrong is collected, and read as undefined. */
+/** Reads typed values off a source tree; what is wrong is collected, and read as undefined. Throws DocumentError where that is too much. */
 export class DocumentReader {
-  readonly problems: PolicyProblem[] = [];
+  readonly #problems: ProblemList;
+
+  constructor(code: DocumentErrorCode) {
+    this.#problems = new ProblemList(code);
+  }
+
+  get problems(): readonly PolicyProblem[] {
+    return this.#problems.found;
+  }
+
+  add(problem: PolicyProblem): void {
+    this.#problems.add(problem);
+  }
 
   report(
     node: SourceNode,
     what: string,
     detail: { value?: unknown; allowed?: string; advice?: string } = {},
   ): undefined {
-    this.problems.push({ severity: 'error', path: node.path, position: node.position, what, ...detail });
+    this.add({ severity: 'error', path: node.path, position: node.position, what, ...detail });
     return undefined;
   }
 
@@ -59,10 +72,10 @@ export class DocumentReader {
     const value = node.kind === 'scalar' ? node.value : undefined;
     const found = names.find((name) => name === value);
     if (found !== undefined) return found;
-    if (typeof value !== 'string') return this.#mistyped(node, names.join(', '));
+    if (typeof value !== 'string') return this.#mistyped(node, listNames(names));
     return this.report(node, 'not one of the names allowed here', {
       value,
-      allowed: names.join(', '),
+      allowed: listNames(names),
       ...didYouMean(value, names),
     });
   }

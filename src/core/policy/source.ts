@@ -1,5 +1,13 @@
 import { Composer, CST, isMap, isScalar, isSeq, Lexer, Parser, parseDocument, type Scalar } from 'yaml';
-import { DocumentError, type DocumentErrorCode, type PolicyProblem, type Position } from './problem.ts';
+import { FORBIDDEN_KEYS } from '../own.ts';
+import {
+  DocumentError,
+  type DocumentErrorCode,
+  type PolicyProblem,
+  type Position,
+  PROBLEMS_MAX,
+  ProblemList,
+} from './problem.ts';
 
 /**
  * The text of a document as a bounded tree in which every node knows where it stands. YAML 1.2 (core schema),
@@ -34,12 +42,6 @@ export interface SourceScalar extends Located {
 
 export const DOCUMENT_LIMITS = { bytes: 65_536, nodes: 4_096, depth: 32 } as const;
 
-/** Keys that reach an object's prototype where someone copies them carelessly. */
-export const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
-
-/** A list of errors longer than this helps nobody, and an attacker chooses its length. */
-const PROBLEMS_MAX = 50;
-
 /**
  * @throws DocumentError with `code`: over the limits, not UTF-8, not YAML, or with forbidden constructs or keys.
  */
@@ -71,7 +73,7 @@ export function readSource(input: string | Uint8Array, code: DocumentErrorCode):
   }
   const walk = new TreeWalk(text, lines, code);
   const root = walk.convert(document.contents, '', 0);
-  if (walk.problems.length > 0) throw new DocumentError(code, walk.problems);
+  if (walk.problems.found.length > 0) throw new DocumentError(code, walk.problems.found);
   return root;
 }
 
@@ -177,13 +179,14 @@ function syntaxProblem(message: string, offset: number, text: string, lines: Lin
 }
 
 class TreeWalk {
-  readonly problems: PolicyProblem[] = [];
+  readonly problems: ProblemList;
   readonly #text: string;
   readonly #lines: LineIndex;
   readonly #code: DocumentErrorCode;
   #nodes = 0;
 
   constructor(text: string, lines: LineIndex, code: DocumentErrorCode) {
+    this.problems = new ProblemList(code);
     this.#text = text;
     this.#lines = lines;
     this.#code = code;
@@ -220,9 +223,9 @@ class TreeWalk {
     const position = this.#lines.at(isScalar(pair.key) ? (pair.key.range?.[0] ?? 0) : 0);
     const here = joinPath(path, key);
     if (FORBIDDEN_KEYS.has(key)) {
-      this.problems.push(problem(here, position, 'a key that is never allowed', { value: key }));
+      this.problems.add(problem(here, position, 'a key that is never allowed', { value: key }));
     } else if (entries.has(key)) {
-      this.problems.push(problem(here, position, 'the same key twice', { value: key }));
+      this.problems.add(problem(here, position, 'the same key twice', { value: key }));
     } else {
       entries.set(key, this.convert(pair.value, here, depth + 1));
     }

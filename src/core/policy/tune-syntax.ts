@@ -18,7 +18,8 @@ const SPACE = /\s*/y;
 const NAME = /"([^"\\]{0,64})"|'([^'\\]{0,64})'/y;
 const NUMBER = /-?\d{1,20}(?:\.\d{1,20})?(?:[eE][+-]?\d{1,3})?/y;
 const ARGUMENT = /(min|max|step)\s*:/y;
-const TUNABLE_NAME = /^[A-Za-z][A-Za-z0-9._-]*$/;
+/** It becomes a key of `tuned`. */
+const TUNABLE_NAME = /^(?!(?:constructor|prototype)$)[A-Za-z][A-Za-z0-9._-]*$/;
 const FORM = 'tune("name", default, min: number, max: number, step: number or percent)';
 
 export function extractTunables(text: string): ExtractedTunables {
@@ -57,7 +58,10 @@ class TuneReader {
   read(): Tunable | undefined {
     const name = this.#match(NAME);
     const text = name?.[1] ?? name?.[2] ?? '';
-    if (!TUNABLE_NAME.test(text)) return this.#fail('its name is a quoted text that begins with a letter');
+    if (!TUNABLE_NAME.test(text))
+      return this.#fail(
+        'its name is a quoted text that begins with a letter, and not constructor or prototype',
+      );
     if (!this.#skip(',')) return this.#fail('a comma is missing');
     const initial = this.#number();
     if (initial === undefined) return this.#fail('its default is a number');

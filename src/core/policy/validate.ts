@@ -1,9 +1,11 @@
+import { listNames } from '../errors.ts';
 import { type CompiledPolicy, compilePolicy } from './compile.ts';
 import { type LeafBranch, leafBranches, type PolicyDocument, type SignalType } from './document.ts';
 import { explainDecision, formatExplanation, leafAt, toSignalVector } from './explain.ts';
 import { type Fleet, REFERENCE_FLEET } from './fleet.ts';
 import { didYouMean, nearestName } from './nearest.ts';
-import type { PolicyProblem } from './problem.ts';
+import type { Context } from './operand.ts';
+import { type PolicyProblem, PROBLEMS_MAX } from './problem.ts';
 import { findUnreachable } from './reach.ts';
 
 /** A signal that the extractor computes. */
@@ -19,7 +21,7 @@ export const SIGNAL_COST_US_MAX = 100;
 
 /**
  * What is wrong with a policy that parses: targets that the fleet lacks, branches that nothing reaches, signals of the wrong
- * type or too dear, golden tests that fail. Errors refuse the policy; warnings don't.
+ * type or too dear, golden tests that fail. Errors refuse the policy; warnings don't. At most 50 of each.
  *
  * @param known the signals that the extractor computes; without them neither cost nor type is checked
  */
@@ -53,13 +55,19 @@ class Findings {
     this.#document = document;
   }
 
+  /** Errors and warnings are counted apart: no number of warnings may hide an error. */
+  isFull(severity: PolicyProblem['severity']): boolean {
+    return this.problems.filter((problem) => problem.severity === severity).length >= PROBLEMS_MAX;
+  }
+
   add(
     severity: PolicyProblem['severity'],
     path: string,
     what: string,
     detail: { value?: unknown; allowed?: string; advice?: string } = {},
   ): void {
-    this.problems.push({ severity, path, position: this.#document.positions.get(path), what, ...detail });
+    if (!this.isFull(severity))
+      this.problems.push({ severity, path, position: this.#document.positions.get(path), what, ...detail });
   }
 }
 
@@ -105,7 +113,7 @@ function checkName(
 ): boolean {
   const names = [...known];
   if (names.includes(name)) return true;
-  const allowed = names.join(', ');
+  const allowed = listNames(names);
   found.add('error', path, `unknown ${what} in the fleet "${fleet.name}"`, {
     value: name,
     allowed,
@@ -123,7 +131,7 @@ function checkReachability(found: Findings, document: PolicyDocument): void {
     const what =
       takenBy.length === 0
         ? `no request reaches the branch ${branch.id}: its conditions contradict each other`
-        : `no request reaches the branch ${branch.id}: ${takenBy.join(', ')} takes all of them before`;
+        : `no request reaches the branch ${branch.id}: ${listNames(takenBy)} takes all of them before`;
     const path = branch.when === undefined || takenBy.length > 0 ? branch.path : `${branch.path}.when`;
     found.add('error', path, what, branch.when === undefined ? {} : { value: branch.when.text });
   }
@@ -180,15 +188,25 @@ function runGoldenTests(found: Findings, policy: CompiledPolicy): void {
   for (const test of tests) {
     const { signals, context } = toSignalVector(policy, test.signals);
     const leaf = leafAt(policy, policy.decide(signals, context));
-    if (leaf.id === test.leaf) continue;
+    if (leaf.id === test.leaf || found.isFull('error')) continue;
     found.add('error', test.path, `a golden test fails: it ends in the leaf ${leaf.id}`, {
       value: test.leaf,
-      advice: formatExplanation(explainDecision(policy, signals, context)).join('; '),
+      advice: explainShortly(policy, signals, context),
     });
   }
   const tested = new Set(tests.map((test) => test.leaf));
   const untested = policy.leaves.filter((leaf) => !tested.has(leaf.id)).map((leaf) => leaf.id);
   if (untested.length > 0) {
-    found.add('warning', 'tests', 'no golden test ends in these leaves', { value: untested.join(', ') });
+    found.add('warning', 'tests', 'no golden test ends in these leaves', { value: listNames(untested) });
   }
+}
+
+/** The branches that a request ends by say the most; a policy may have thousands before. */
+const STEPS_TOLD_MAX = 8;
+
+function explainShortly(policy: CompiledPolicy, signals: Float64Array, context: Context): string {
+  const { leaf, steps } = explainDecision(policy, signals, context);
+  const told = formatExplanation({ leaf, steps: steps.slice(-STEPS_TOLD_MAX) });
+  const before = steps.length - STEPS_TOLD_MAX;
+  return [...(before > 0 ? [`${before} branches were not taken`] : []), ...told].join('; ');
 }

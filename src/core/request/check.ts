@@ -1,3 +1,4 @@
+import { listNames } from '../errors.ts';
 import { didYouMean } from '../policy/nearest.ts';
 import { checkEnvelope } from './check-envelope.ts';
 import { type CheckedTensors, checkTensors } from './check-tensors.ts';
@@ -100,7 +101,7 @@ function keepAllowed(
 function unknownFamily(name: string, families: ReadonlyMap<string, FamilyContract>): Rejection {
   return reject('UNKNOWN_MODEL', 'there is no such model', {
     value: name,
-    allowed: listNames([...families.keys()]),
+    allowed: listNames(families.keys(), 'none is loaded'),
     ...didYouMean(name, families.keys()),
   });
 }
@@ -109,17 +110,9 @@ function unknownVersion(version: string, family: FamilyContract): Rejection {
   const versions = family.versions.map((known) => known.version);
   return reject('UNKNOWN_MODEL', `model ${JSON.stringify(family.family)} has no such version`, {
     value: version,
-    allowed: listNames(versions),
+    allowed: listNames(versions, 'none is loaded'),
     advice: `Ask for ${JSON.stringify(family.family)} to get the version that is live.`,
   });
-}
-
-const LISTED_MAX = 8;
-
-function listNames(names: readonly string[]): string {
-  if (names.length === 0) return 'none is loaded';
-  const listed = names.slice(0, LISTED_MAX).join(', ');
-  return names.length > LISTED_MAX ? `${listed} and ${names.length - LISTED_MAX} more` : listed;
 }
 
 function checkBaseline(baselineCandidates: number, candidateCount: number): Rejection | undefined {

@@ -1,3 +1,5 @@
+import { listVersions } from '../control/published-policy.ts';
+import { listNames } from '../errors.ts';
 import { nextStage, startOf } from './conclude.ts';
 import type { Observation } from './observation.ts';
 import { missingOf, verdictOf } from './readiness.ts';
@@ -5,8 +7,8 @@ import type { HoldReason, RolloutHappening } from './rollout-event.ts';
 import { type RolloutState, type ScopeState, stageOf } from './rollout-state.ts';
 import type { RolloutTerms } from './rollout-terms.ts';
 
-/** What a command or a look asks of the rollout of a scope. `atMs` is the controller's log time. */
-export type RolloutRequest =
+/** What a person asks of the rollout of a scope. `atMs` is the controller's log time. */
+export type RolloutCommand =
   | {
       readonly kind: 'start';
       readonly version: number;
@@ -24,8 +26,9 @@ export type RolloutRequest =
       readonly atMs: number;
     }
   | { readonly kind: 'hold'; readonly reason: string; readonly atMs: number }
-  | { readonly kind: 'abort'; readonly reason: string; readonly atMs: number }
-  | { readonly kind: 'look'; readonly observation: Observation };
+  | { readonly kind: 'abort'; readonly reason: string; readonly atMs: number };
+
+export type RolloutRequest = RolloutCommand | { readonly kind: 'look'; readonly observation: Observation };
 
 /** A refusal says why, and what to do. */
 export type RolloutDecision =
@@ -62,17 +65,16 @@ function decideStart(name: string, scope: ScopeState, request: Asked<'start'>): 
   const unknown = terms.waivedLeaves.filter((leaf) => !terms.leaves.includes(leaf));
   if (unknown.length > 0) {
     return refused(
-      `version ${version} has no leaf ${unknown.join(', ')} to waive; its leaves: ${terms.leaves.join(', ')}`,
+      `version ${version} has no leaf ${listNames(unknown)} to waive; its leaves: ${listNames(terms.leaves)}`,
     );
   }
   if (rollout !== undefined) return decideStartAgain(rollout, request);
   const candidate = published.find((policy) => policy.version === version);
   if (candidate === undefined) {
-    const known = published.map((policy) => policy.version).join(', ');
     return refused(
-      known === ''
+      published.length === 0
         ? `nothing was ever published in ${name}`
-        : `version ${version} of ${name} is not published; published: ${known}`,
+        : `version ${version} of ${name} is not published; published: ${listVersions(published)}`,
     );
   }
   if (live === undefined) return refused(`nothing is live in ${name} that version ${version} could follow`);
@@ -124,13 +126,16 @@ function skippedStages({ terms, stage }: RolloutState): string[] {
   return [`the stages ${skipped.join(', ')} are skipped`];
 }
 
+/** Holds of people that are remembered: each is told in all that follows, and whoever may hold may do so again and again. */
+const HOLDS_MAX = 16;
+
 function decideHold(name: string, scope: ScopeState, { reason, atMs }: Asked<'hold'>): RolloutDecision {
   const { rollout } = scope;
   if (rollout === undefined) return refused(nothingRuns(name));
   const added: HoldReason = { code: 'person', text: reason };
   const before = rollout.hold?.reasons ?? [];
   const reasons = [
-    ...before.filter(({ code }) => code === 'person'),
+    ...before.filter(({ code }) => code === 'person').slice(1 - HOLDS_MAX),
     added,
     ...before.filter(({ code }) => code !== 'person'),
   ];

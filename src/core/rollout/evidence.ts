@@ -104,8 +104,8 @@ export function judge(evidence: StageEvidence): Verdict {
     return { kind: 'hold', reason: describeSampleRatio(evidence.sampleRatio) };
   const silent = silence(evidence);
   if (silent !== undefined) return silent;
-  const unsafe = evidence.metrics.flatMap((metric, index) => {
-    const safe = logSafe(metric, harms[index]);
+  const unsafe = evidence.metrics.flatMap((metric) => {
+    const safe = logSafe(metric);
     return safe < Math.log(SAFE.threshold) ? [describeUnsafe(metric, safe)] : [];
   });
   if (unsafe.length > 0)

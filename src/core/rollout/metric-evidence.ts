@@ -20,6 +20,8 @@ export const METRICS = [
   'over p99',
 ] as const;
 
+const LOG_EQUAL_MAX = Math.log(4);
+
 export type Metric = (typeof METRICS)[number];
 
 /** Everything about one metric of one stage. JSON-able. */
@@ -68,12 +70,27 @@ export function logHarm(evidence: MetricEvidence): number {
 
 /**
  * log E against "the canary's rate is at least 1.5 × the control's *and* at least the tolerated rate": one of the two must be refuted.
- * The mean of both e-processes is one for their conjunction. The second ends the wait where both arms have next to no events; it does
- * not count while the little there is speaks for harm (`harm` > 0). Leaving it out only lowers E.
+ * The mean of both e-processes is one for their conjunction. The second ends the wait where both arms have next to no events; it counts
+ * only while what events there are look like those of equal arms. Leaving it out only lowers E.
  */
-export function logSafe(evidence: MetricEvidence, harm = logHarm(evidence)): number {
-  const rare = harm > 0 ? Number.NEGATIVE_INFINITY : logEOfRate(evidence.rate);
+export function logSafe(evidence: MetricEvidence): number {
+  const rare = looksEqual(evidence) ? logEOfRate(evidence.rate) : Number.NEGATIVE_INFINITY;
   return logMeanExp([logEValue(evidence.safe), rare]);
+}
+
+/**
+ * Whether the likelihood ratio of "equal" to "1.5 times worse" is what equal arms have on average after so many events, or 4: a policy that
+ * is 1.5 times worse ever gets to 4 in one stage of four at most (Ville), and with few events hardly oftener to less.
+ */
+function looksEqual({ safe, canaryEvents, controlEvents }: MetricEvidence): boolean {
+  const events = canaryEvents + controlEvents;
+  const logEqual = safe.logE[safe.alternatives.indexOf(1)] ?? 0;
+  if (events === 0) return true;
+  // Per event the log of nullRate = 1 + (ρ_0 − 1)·w, from which the exposure follows as the events saw it.
+  const logNullRate = (logEqual + canaryEvents * Math.log(safe.null)) / events;
+  const exposure = Math.expm1(logNullRate) / (safe.null - 1);
+  const onAverage = events * (logNullRate - exposure * Math.log(safe.null));
+  return logEqual >= Math.min(LOG_EQUAL_MAX, onAverage);
 }
 
 export function eventsOf(arm: ArmObservation, metric: Metric): number {

@@ -122,8 +122,9 @@ function inputOf(
       return { kind: 'promote', ...sent, to, overHold, coSigned: true, atMs };
     }
     case 'rollout-held': {
-      const reason = newPersonReason(state, event);
-      return reason === undefined ? undefined : { kind: 'hold', ...sent, reason, atMs: event.atMs };
+      // What was added last.
+      const added = event.reasons.findLast(({ code }) => code === 'person');
+      return added && { kind: 'hold', ...sent, reason: added.text, atMs: event.atMs };
     }
     case 'rollout-resumed': {
       const rollout = state.scopes.get(scope)?.rollout;
@@ -140,14 +141,4 @@ function inputOf(
     default:
       return event satisfies never;
   }
-}
-
-/** The reason that a person's HOLD added behind those of earlier ones. */
-function newPersonReason(
-  state: ControllerState,
-  event: Extract<ControllerEvent, { type: 'rollout-held' }>,
-): string | undefined {
-  const before = state.scopes.get(event.scope)?.rollout?.hold?.reasons ?? [];
-  const place = before.filter(({ code }) => code === 'person').length;
-  return event.reasons[place]?.code === 'person' ? event.reasons[place].text : undefined;
 }

@@ -74,7 +74,7 @@ export interface EndedRollout {
 export interface ScopeState {
   /** Versions published, oldest first. */
   readonly published: readonly PublishedPolicy[];
-  /** Versions that were live at some time: those a rollback may go to. */
+  /** Versions that were live at some time, the latest last: those a rollback may go to. */
   readonly wentLive: readonly number[];
   readonly live: PublishedPolicy | undefined;
   readonly epoch: number;

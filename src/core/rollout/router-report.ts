@@ -32,3 +32,19 @@ export function readRouterReport(text: string): RouterReport | undefined {
   if (what !== 'stable' && what !== 'canary' && what !== 'pointer') return undefined;
   return { status, epoch, what, reason };
 }
+
+const REFUSALS_MAX = 20;
+const REASON_LENGTH_MAX = 500;
+
+/** Who refuses the pointer of this epoch and why, by the reports of a scope's routers: it goes into the log, so that of very many the first 20 do. */
+export function refusalsOf(
+  reports: Iterable<readonly [router: string, text: string]>,
+  epoch: number,
+): string[] {
+  const refusals = [...reports].flatMap(([router, text]) => {
+    const report = readRouterReport(text);
+    if (report?.status !== 'refused' || report.epoch !== epoch) return [];
+    return [`${router}: ${report.what}: ${report.reason}`.slice(0, REASON_LENGTH_MAX)];
+  });
+  return refusals.slice(0, REFUSALS_MAX);
+}

@@ -4,7 +4,7 @@ import { effectOf, evolveTuning, isPaused, isTowardsHome } from './evolve-tuning
 import { type SlowdownMetric, slowdownOf } from './reference.ts';
 import { gapOf, requestsOf } from './trial.ts';
 import type { TuningEvent, TuningStepped } from './tuning-event.ts';
-import type { Direction, Effect, TuningObservation } from './tuning-observation.ts';
+import { type Direction, type Effect, shownDomain, type TuningObservation } from './tuning-observation.ts';
 import { type ConstantState, constantOf, type DomainEvidence, type TuningState } from './tuning-state.ts';
 import { doubledPeriods, type TuningTerms } from './tuning-terms.ts';
 
@@ -113,7 +113,7 @@ function homeSteps(state: TuningState, last: TuningObservation, name: string): C
     isSustained(recovery, logEOfRecovery(recovery), state.terms) &&
     mayReturn(top, effect, last, state.terms)
   ) {
-    const reason = `${domain} has been as fast as usual for ${periods} periods, E ${shown(logEOfRecovery(recovery))}`;
+    const reason = `${shownDomain(domain, last)} has been as fast as usual for ${periods} periods, E ${shown(logEOfRecovery(recovery))}`;
     return [{ step: stepTo(state, last, effect, { kind: 'back', domain, reason }), rank: [1, 0] }];
   }
   const probeAfter = doubledPeriods(state.terms.probePeriods, constant.turns, {
@@ -161,19 +161,27 @@ function isTooMuch(
 
 /** Whether the pools that gain have room for what they would get; a step within one pool asks nothing more of it. */
 function hasRoom(effect: Effect, from: string, last: TuningObservation, terms: TuningTerms): boolean {
-  const requests = requestsOf(Object.keys(last.domains), last.domains);
   return effect.gaining.every(({ domain, share }) => {
     const gaining = own(last.domains, domain);
     if (gaining === undefined || gaining.pool === own(last.domains, from)?.pool) return true;
-    const ofPool = Object.values(last.domains).filter(({ pool }) => pool === gaining.pool);
-    const now = ofPool.reduce((sum, each) => sum + each.requests, 0);
-    return now === 0 || gaining.utilisation * (1 + (share * requests) / now) <= terms.utilisationMax;
+    const then = utilisationWith(domain, share, last);
+    return then === undefined || then <= terms.utilisationMax;
   });
+}
+
+/** Of the pool of a domain that gets this share of all requests from elsewhere; undefined while it has none to judge by. */
+function utilisationWith(domain: string, share: number, { domains }: TuningObservation): number | undefined {
+  const gaining = own(domains, domain);
+  const ofPool = Object.values(domains).filter(({ pool }) => pool === gaining?.pool);
+  const now = ofPool.reduce((sum, each) => sum + each.requests, 0);
+  if (gaining === undefined || now === 0) return undefined;
+  return gaining.utilisation * (1 + (share * requestsOf(Object.keys(domains), domains)) / now);
 }
 
 /**
  * A domain whose kernels were slow may have its traffic back when they no longer are. One that was slow under its load is well because it has less:
- * it gets more back only where the whole of it would be less than what was too much.
+ * it gets more back only where its pool would be less busy than when it was too much, since there is less to do or more to do it with. Where its queue
+ * was long it may have been either: batches grow with a queue, and take longer.
  */
 function mayReturn(
   top: ConstantState['trail'][number],
@@ -181,12 +189,13 @@ function mayReturn(
   last: TuningObservation,
   terms: TuningTerms,
 ): boolean {
-  if (!hasRoom(effect, top.gaining[0] ?? '', last, terms)) return false;
-  if (top.metrics.includes('kernel')) return true;
-  const share = effect.gaining.find(({ domain }) => domain === top.domain)?.share ?? 0;
-  const requests =
-    requestsOf([top.domain], last.domains) + share * requestsOf(Object.keys(last.domains), last.domains);
-  return requests <= terms.returnLoadMax * top.requests;
+  const from = top.gaining[0] ?? '';
+  if (!hasRoom(effect, from, last, terms)) return false;
+  if (top.metrics.includes('kernel') && !top.metrics.includes('queue')) return true;
+  const isWithinPool = own(last.domains, from)?.pool === own(last.domains, top.domain)?.pool;
+  const share = isWithinPool ? 0 : (effect.gaining.find(({ domain }) => domain === top.domain)?.share ?? 0);
+  const then = utilisationWith(top.domain, share, last);
+  return then === undefined || then <= terms.returnLoadMax * top.utilisation;
 }
 
 function stepTo(
@@ -213,15 +222,15 @@ function stepTo(
 
 function reasonOf(
   { references }: TuningState,
-  { domains }: TuningObservation,
+  last: TuningObservation,
   domain: string,
   evidence: DomainEvidence,
   share: number,
 ): string {
   const of = (metric: SlowdownMetric): string =>
-    slowdownOf(own(references, domain), own(domains, domain), metric).toFixed(2);
+    slowdownOf(own(references, domain), own(last.domains, domain), metric).toFixed(2);
   return (
-    `${domain} takes ${of('endToEnd')} × the usual time, its kernels ${of('kernel')} ×, for ${evidence.periods} periods ` +
+    `${shownDomain(domain, last)} takes ${of('endToEnd')} × the usual time, its kernels ${of('kernel')} ×, for ${evidence.periods} periods ` +
     `(${evidence.metrics.join(', ')}; E ${shown(logEOfSuspicion(evidence))}); moves ${(100 * share).toFixed(1)} % of its requests`
   );
 }

@@ -42,7 +42,9 @@ export function suspect(
 
 /**
  * One more period of evidence that a domain has recovered in all that had shown the trouble: the share of slow requests is as usual, or at least nearer
- * to that than to the trouble (by ratio). Other requests come here since the step, and what is usual for these nobody knows.
+ * to that than to the trouble (by ratio). Other requests come here since the step, and what is usual for these nobody knows. It is held against the
+ * others, or against what is usual where they have fewer slow ones than that: in quiet times hardly anything is slow anywhere, and a ratio of next to
+ * nothing would prove nothing for hours. A count that is fixed makes the test no less valid, since it varies less than one that is not.
  */
 export function recover(
   before: DomainEvidence | undefined,
@@ -54,14 +56,24 @@ export function recover(
   const counts = countsOf(compared, domains, terms, { queue: max, kernel: max, endToEnd: max });
   if (counts === undefined) return undefined;
   const { metrics } = compared;
-  return metrics.every((metric) => counts[metric].share <= recoveredLimit(compared, metric, terms))
-    ? add(before, counts, metrics, RECOVERED)
-    : undefined;
+  if (metrics.some((metric) => counts[metric].share > recoveredLimit(compared, metric, terms)))
+    return undefined;
+  const atLeastUsual = (metric: Metric): Counts => {
+    const { others } = counts[metric];
+    const usual = Math.round((1 - terms.quantile) * others.requests);
+    return { ...counts[metric], others: { ...others, slow: Math.max(others.slow, usual) } };
+  };
+  const held = {
+    queue: atLeastUsual('queue'),
+    kernel: atLeastUsual('kernel'),
+    endToEnd: atLeastUsual('endToEnd'),
+  };
+  return add(before, held, metrics, RECOVERED);
 }
 
 /** Whether the trouble that a step was about still shows; where hardly a request is left nothing does. */
 export function isStillSlow(step: TrailStep, domains: Domains, terms: TuningTerms): boolean {
-  const domain = domains[step.domain];
+  const domain = own(domains, step.domain);
   return step.metrics.some(
     (metric) =>
       (domain?.latency[metric].count ?? 0) >= terms.requestsMin &&

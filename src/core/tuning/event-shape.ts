@@ -3,6 +3,7 @@ import {
   dictionary,
   either,
   fields,
+  flag,
   list,
   number,
   oneOf,
@@ -24,6 +25,7 @@ const domain: Shape<DomainObservation> = fields({
   memory: text,
   requests: count,
   utilisation: number(0),
+  simulated: optional(flag, false),
   latency: fields({ queue: summary, kernel: summary, endToEnd: summary }),
 });
 

@@ -195,7 +195,7 @@ function trailStepOf(
       kernel: slowShare(own(last?.domains, domain), 'kernel'),
       endToEnd: slowShare(own(last?.domains, domain), 'endToEnd'),
     },
-    requests: requestsOf([domain], last?.domains ?? {}),
+    utilisation: own(last?.domains, domain)?.utilisation ?? 0,
   };
 }
 

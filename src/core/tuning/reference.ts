@@ -37,7 +37,8 @@ function follow(known: Reference | undefined, { p50Ms, limitMs }: Omit<Reference
   };
 }
 
-export type SlowdownMetric = Exclude<Metric, 'queue'>;
+export const SLOWDOWN_METRICS = ['kernel', 'endToEnd'] as const satisfies readonly Metric[];
+export type SlowdownMetric = (typeof SLOWDOWN_METRICS)[number];
 
 /** How many times longer than usual it takes, by median and limit alike; 1 where nothing is known. */
 export function slowdownOf(

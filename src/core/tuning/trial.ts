@@ -1,6 +1,6 @@
 import { own } from '../own.ts';
-import { type SlowdownMetric, slowdownOf } from './reference.ts';
-import type { TuningObservation } from './tuning-observation.ts';
+import { SLOWDOWN_METRICS, type SlowdownMetric, slowdownOf } from './reference.ts';
+import { shownDomain, type TuningObservation } from './tuning-observation.ts';
 import type { References, Trial } from './tuning-state.ts';
 
 /** A step whose traffic moved by less than this part of what was to move did not work. */
@@ -19,14 +19,15 @@ export function failureOf(
   references: Readonly<Record<string, References>>,
 ): string | undefined {
   const { domain, share, gaining, before } = trial;
-  if (!hasMoved(trial, domains)) return `its requests did not move from ${domain}`;
+  if (!hasMoved(trial, domains)) return `its requests did not move from ${shownDomain(domain, { domains })}`;
   const theirs = meanSlowdown(gaining, domains, references);
   const gained = share * before.domainRequests * excessOf(domain, gaining, domains, references);
   const tolerated = SLOWER_MIN * Math.max(1, before.gainingSlowdown);
   const lost = before.gainingRequests * Math.max(0, theirs - tolerated);
   if (lost === 0 || gained > lost) return undefined;
   const observed = slowdownOf(own(references, domain), own(domains, domain), 'endToEnd');
-  return `${gaining.join(', ')} went from ${before.gainingSlowdown.toFixed(2)} to ${theirs.toFixed(2)} × the usual time; ${domain} is at ${observed.toFixed(2)} ×`;
+  const shown = (name: string): string => shownDomain(name, { domains });
+  return `${gaining.map(shown).join(', ')} went from ${before.gainingSlowdown.toFixed(2)} to ${theirs.toFixed(2)} × the usual time; ${shown(domain)} is at ${observed.toFixed(2)} ×`;
 }
 
 /** By the domain's part of the traffic, less what chance may do to it. */
@@ -47,10 +48,8 @@ export function excessOf(
   domains: TuningObservation['domains'],
   references: Readonly<Record<string, References>>,
 ): number {
-  const of = (metric: SlowdownMetric): number =>
-    slowdownOf(own(references, domain), own(domains, domain), metric) -
-    meanSlowdown(others, domains, references, metric);
-  return Math.max(of('kernel'), of('endToEnd'));
+  const pairs = slowdowns(domain, others, domains, references);
+  return Math.max(...pairs.map(({ own, theirs }) => own - theirs));
 }
 
 /** The same as a ratio. */
@@ -60,10 +59,21 @@ export function gapOf(
   domains: TuningObservation['domains'],
   references: Readonly<Record<string, References>>,
 ): number {
-  const of = (metric: SlowdownMetric): number =>
-    slowdownOf(own(references, domain), own(domains, domain), metric) /
-    meanSlowdown(others, domains, references, metric);
-  return Math.max(of('kernel'), of('endToEnd'));
+  const pairs = slowdowns(domain, others, domains, references);
+  return Math.max(...pairs.map(({ own, theirs }) => own / theirs));
+}
+
+/** Of a domain, and of others on the average: by their kernels, and the whole way. */
+function slowdowns(
+  domain: string,
+  others: readonly string[],
+  domains: TuningObservation['domains'],
+  references: Readonly<Record<string, References>>,
+): { own: number; theirs: number }[] {
+  return SLOWDOWN_METRICS.map((metric) => ({
+    own: slowdownOf(own(references, domain), own(domains, domain), metric),
+    theirs: meanSlowdown(others, domains, references, metric),
+  }));
 }
 
 export function requestsOf(names: readonly string[], domains: TuningObservation['domains']): number {

@@ -1,3 +1,5 @@
+import { own } from '../own.ts';
+
 /** What is read off each memory domain of a pool. `endToEnd` is from append to publication. */
 export const METRICS = ['queue', 'kernel', 'endToEnd'] as const;
 export type Metric = (typeof METRICS)[number];
@@ -19,6 +21,8 @@ export interface DomainObservation {
   readonly requests: number;
   /** Of the pool, 0 … 1. */
   readonly utilisation: number;
+  /** Its service times are those of a device that is not there. */
+  readonly simulated: boolean;
   readonly latency: Readonly<Record<Metric, LatencySummary>>;
 }
 
@@ -63,6 +67,11 @@ export interface TuningObservation {
   /** By `<pool>/<memory>`; of requests that the live version decided. */
   readonly domains: Readonly<Record<string, DomainObservation>>;
   readonly effects: readonly Effect[];
+}
+
+/** As people read it. */
+export function shownDomain(name: string, { domains }: Pick<TuningObservation, 'domains'>): string {
+  return own(domains, name)?.simulated === true ? `${name} (simulated)` : name;
 }
 
 export function domainOf(pool: string, memory: string): string {

@@ -39,8 +39,8 @@ export interface TrailStep {
   readonly metrics: readonly Metric[];
   /** Of the domain's requests, how many were slow in the period before the step; 0 … 1. */
   readonly slowShares: Readonly<Record<Metric, number>>;
-  /** Of the domain in the period before the step. */
-  readonly requests: number;
+  /** Of the domain's pool in the period before the step; 0 … 1. */
+  readonly utilisation: number;
 }
 
 /** The last step away, until the period after it shows what it did. */

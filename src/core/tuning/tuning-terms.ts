@@ -32,7 +32,7 @@ export interface TuningTerms {
   readonly effectMax: number;
   /** No step takes a pool above this utilisation. */
   readonly utilisationMax: number;
-  /** A domain that was slow under load gets traffic back when that makes at most this part of the load that was too much. */
+  /** A domain that was slow under load gets traffic back when its pool is then at most this part as busy as when it was too much. */
   readonly returnLoadMax: number;
   /** Periods without a step against the last one; doubles each time the constant turns. */
   readonly turnPeriods: number;

@@ -1,4 +1,5 @@
 import { MillraceError } from '../../core/errors.ts';
+import { own } from '../../core/own.ts';
 import { align } from '../memory/slab-arena.ts';
 import type { Golden, GoldenCase, GoldenTensor } from '../repository/golden.ts';
 import type { ModelVersion } from '../repository/model-version.ts';
@@ -29,7 +30,7 @@ export async function checkGolden(version: ModelVersion, golden: Golden, runGrap
     const slab = await runGraph(placed.slab, placed.feeds, placed.outputs);
     const heads = placed.outputs.map(({ offset, dims }) => new Float32Array(slab, offset, dims[0] ?? 0));
     version.heads.forEach(({ name }, position) => {
-      compare(version, golden, oneCase, name, heads[position], oneCase.outputs[name]);
+      compare(version, golden, oneCase, name, heads[position], own(oneCase.outputs, name));
     });
     const count = oneCase.scores.shape[0] ?? 0;
     compare(version, golden, oneCase, 'scores', version.rankBy.score(heads, {}, count), oneCase.scores);
@@ -44,11 +45,11 @@ function placeCase(version: ModelVersion, oneCase: GoldenCase): PlacedCase {
     bytes = align(offset + tensor.contents.length);
     return { name, datatype: tensor.datatype, offset, dims: tensor.shape };
   };
-  const feeds = version.inputs.map(({ name }) => place(name, oneCase.inputs[name]));
-  const outputs = version.heads.map(({ name }) => place(name, oneCase.outputs[name]));
+  const feeds = version.inputs.map(({ name }) => place(name, own(oneCase.inputs, name)));
+  const outputs = version.heads.map(({ name }) => place(name, own(oneCase.outputs, name)));
   const slab = new ArrayBuffer(bytes);
   for (const { name, offset } of feeds) {
-    const contents = oneCase.inputs[name]?.contents;
+    const contents = own(oneCase.inputs, name)?.contents;
     if (contents !== undefined) new Uint8Array(slab).set(contents, offset);
   }
   return { slab, feeds, outputs };

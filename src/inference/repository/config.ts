@@ -1,13 +1,18 @@
 import { z } from 'zod';
+import { FORBIDDEN_KEYS } from '../../core/own.ts';
 import type { InputContract } from '../../core/request/family.ts';
 import { strictObject } from './strict-object.ts';
 
 /** A name of a family, an input, a head or a hint. */
 const NAME_LENGTH_MAX = 128;
+/** Feeds and hints are found by their name, and records may not have every key. */
+const isKey = (name: string): boolean => !FORBIDDEN_KEYS.has(name);
+const KEY_ALLOWED = 'must be none of __proto__, constructor, prototype';
 const identifier = z
   .string()
   .max(NAME_LENGTH_MAX)
-  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be letters, digits and _, and begin with no digit');
+  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be letters, digits and _, and begin with no digit')
+  .refine(isKey, KEY_ALLOWED);
 const fileName = z
   .string()
   .max(NAME_LENGTH_MAX)
@@ -15,7 +20,7 @@ const fileName = z
 const count = z.int().min(1);
 
 const inputSchema = strictObject({
-  name: z.string().min(1).max(NAME_LENGTH_MAX),
+  name: z.string().min(1).max(NAME_LENGTH_MAX).refine(isKey, KEY_ALLOWED),
   side: z.enum(['request', 'candidate', 'index']),
   datatype: z.enum(['FP32', 'INT64']),
   shape: z.array(z.int().min(-1)).min(1),

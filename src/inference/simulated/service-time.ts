@@ -1,3 +1,4 @@
+import { own } from '../../core/own.ts';
 import type { RandomStream } from '../../ports/random.ts';
 import type { ServiceProfile } from './profiles.ts';
 
@@ -13,8 +14,8 @@ export interface BatchShape {
 
 /** Expected service time, ms: (launch + C_R·requests + C_C·candidates) · kernel · memory. */
 export function meanServiceMs(profile: ServiceProfile, batch: BatchShape): number {
-  const kernel = profile.kernels[batch.kernel];
-  const memoryFactor = profile.memories[batch.memory];
+  const kernel = own(profile.kernels, batch.kernel);
+  const memoryFactor = own(profile.memories, batch.memory);
   if (kernel === undefined || memoryFactor === undefined) {
     throw new RangeError(`${profile.accelerator} has no ${batch.kernel} on ${batch.memory}`);
   }

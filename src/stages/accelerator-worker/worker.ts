@@ -25,6 +25,8 @@ export interface WorkerConfig {
   expectedSpeed: number;
   batchRequestsMax: number;
   batchCandidatesMax: number;
+  /** Of a batch's predicted service time, ms. */
+  batchMsMax: number;
   /** Batches on the accelerator at once; more than 1 overlaps packing with computing. */
   batchesInFlightMax: number;
   /** How often a request that the model fails on is tried alone before it is a dead letter. */
@@ -69,6 +71,8 @@ export class Worker {
   /** Batches on the accelerator, by model. */
   readonly #runningOf = new Map<LoadedModel, number>();
   #serviceMs = 0;
+  /** Predicted work of one request, decayed mean, ms. */
+  #requestMs = 0;
   #enqueuedPredictedMs = 0;
   #completedPredictedMs = 0;
   #busyMs = 0;
@@ -108,7 +112,7 @@ export class Worker {
       busyMs: this.#busyMs,
       speed: this.#speed.value(),
       serviceMs: this.#serviceMs,
-      batchRequests: this.#config.batchRequestsMax,
+      batchRequests: this.#batchRequests(),
     };
   }
 
@@ -121,6 +125,14 @@ export class Worker {
       this.#alone.some(isOf) ||
       this.#queue.some(isOf)
     );
+  }
+
+  /** How many requests like those of late make a full batch: what a router should have under way so that no batch goes out half full. */
+  #batchRequests(): number {
+    const { batchRequestsMax, batchMsMax } = this.#config;
+    return this.#requestMs === 0
+      ? batchRequestsMax
+      : Math.max(1, Math.min(batchRequestsMax, Math.floor(batchMsMax / this.#requestMs)));
   }
 
   handle(delivery: Delivery<Dispatch>): void {
@@ -228,6 +240,7 @@ export class Worker {
     const limits = {
       requestsMax: this.#config.batchRequestsMax,
       candidatesMax: this.#config.batchCandidatesMax,
+      msMax: this.#config.batchMsMax,
     };
     for (let head = this.#queue.peek(); head !== undefined; head = this.#queue.peek()) {
       const { model } = head.payload;
@@ -270,6 +283,7 @@ export class Worker {
     const predictedMs = batch.reduce((sum, work) => sum + work.predictedMs, 0);
     this.#completedPredictedMs += predictedMs;
     this.#speed.observe(predictedMs, result.computeMs);
+    this.#requestMs = decayed(this.#requestMs, predictedMs / batch.length);
     batch.forEach((work, index) => {
       const item: ItemResult = result.items[index] ?? {
         status: 'failed',
@@ -320,8 +334,7 @@ export class Worker {
   #account(computeMs: number): void {
     this.#running -= 1;
     this.#busyMs += computeMs;
-    this.#serviceMs =
-      this.#serviceMs === 0 ? computeMs : SERVICE_DECAY * this.#serviceMs + (1 - SERVICE_DECAY) * computeMs;
+    this.#serviceMs = decayed(this.#serviceMs, computeMs);
   }
 
   #expire(work: Work<WorkerJob>, nowMs: number): void {
@@ -385,6 +398,11 @@ export interface WorkerLoad {
   speed: number;
   serviceMs: number;
   batchRequests: number;
+}
+
+/** 0 is no value yet. */
+function decayed(mean: number, value: number): number {
+  return mean === 0 ? value : SERVICE_DECAY * mean + (1 - SERVICE_DECAY) * value;
 }
 
 function itemOf(job: WorkerJob): ScoreItem {

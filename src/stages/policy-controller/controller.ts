@@ -1,7 +1,7 @@
 import type { Codecs } from '../../contracts/codec.ts';
 import { type ControlCommand, type ControlEvent, makeControlEvent } from '../../contracts/records.ts';
 import type { TopicNames } from '../../contracts/topics.ts';
-import type { ControllerInput } from '../../core/control/controller-command.ts';
+import type { ControllerCommand, ControllerInput } from '../../core/control/controller-command.ts';
 import type { ControllerEvent } from '../../core/control/controller-event.ts';
 import {
   type ControllerState,
@@ -138,12 +138,12 @@ export class Controller {
     const input = await this.#read(record, command);
     over.throwIfAborted();
     if (input.kind === 'publish-policy') this.#documents.set(input.policy.digest, command.body);
-    await this.#act(input, { record, commandId: command.commandId, command }, over);
+    await this.#act(input, { record, commandId: input.commandId, command }, over);
   }
 
   /** A refusal may be for workers that were not heard of yet: then it is asked again, once. */
-  async #read(record: InboundRecord, command: ControlCommand): Promise<ControllerInput> {
-    const read = (): ControllerInput =>
+  async #read(record: InboundRecord, command: ControlCommand): Promise<ControllerCommand> {
+    const read = (): ControllerCommand =>
       this.#reader.read(command, this.#state, this.#time.nowMs(), record.timestampMs);
     const input = read();
     const { fleetVersions } = this.#deps;

@@ -1,9 +1,8 @@
 import type { Look } from '../../core/control/controller-command.ts';
 import { MISFIT } from '../../core/control/json-shape.ts';
-import type { MetricGuardrail } from '../../core/policy/document.ts';
 import type { Observation } from '../../core/rollout/observation.ts';
 import { observationShape, silentWindow } from '../../core/rollout/observation-shape.ts';
-import type { ScopeState } from '../../core/rollout/rollout-state.ts';
+import type { RolloutState, ScopeState } from '../../core/rollout/rollout-state.ts';
 import type { Telemetry } from '../../ports/telemetry.ts';
 import type { FleetVersions } from './fleet-versions.ts';
 import type { MetricPoller } from './metric-poller.ts';
@@ -44,7 +43,7 @@ export async function lookOf(
   const watched = { policy, epoch, candidateDigest, models, scoreEdges };
   const seen = await deps.observer?.observe(name, watched);
   if (seen !== undefined) {
-    const metrics = readMetrics(name, rollout.terms.queries, deps);
+    const metrics = readMetrics(name, rollout, deps);
     const candidate = deps.texts.policy(candidateDigest);
     const modelsNotReady =
       candidate === undefined ? [] : (deps.fleetVersions?.notReady(candidate, 'some') ?? []);
@@ -54,16 +53,16 @@ export async function lookOf(
   }
   const sinceMs = nowMs - Math.max(rollout.lastLookMs, rollout.stageSinceMs);
   if (sinceMs < SILENT_LOOKS * lookMs) return undefined;
-  const metrics = readMetrics(name, rollout.terms.queries, deps);
+  const metrics = readMetrics(name, rollout, deps);
   return { kind: 'look', scope: name, observation: { ...silentWindow(nowMs, sinceMs), metrics } };
 }
 
 function readMetrics(
   scope: string,
-  queries: readonly MetricGuardrail[],
+  { salt, terms: { queries } }: RolloutState,
   { metrics }: LookDeps,
 ): Observation['metrics'] {
-  if (metrics !== undefined) return metrics.take(scope, queries);
+  if (metrics !== undefined) return metrics.take(scope, salt, queries);
   return Object.fromEntries(
     queries.map((query) => [query.name, { failed: 'the controller has no address of a Prometheus' }]),
   );

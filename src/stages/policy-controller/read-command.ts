@@ -1,6 +1,7 @@
 import type { ControlCommand } from '../../contracts/records.ts';
 import type { CommandKind, ControllerCommand } from '../../core/control/controller-command.ts';
 import { type ControllerState, scopeState } from '../../core/control/controller-state.ts';
+import { listVersions } from '../../core/control/published-policy.ts';
 import {
   readPromote,
   readReason,
@@ -43,12 +44,17 @@ const SUPPORTED =
 const KEYS_SCOPE = 'keys';
 
 const REASONS_SHOWN_MAX = 5;
+/** Of a commandId, a scope, an actor: they stand in the log for ever. */
+const NAME_LENGTH_MAX = 128;
 
 interface Sent {
   commandId: string;
   scope: string;
   actor: string;
 }
+
+/** Whose names are not to be repeated. */
+const NOBODY: Sent = { commandId: '', scope: 'control', actor: 'unknown' };
 
 /** The border for commands: what one asks for, its body read and checked. One that cannot be accepted becomes its refusal. */
 export class CommandReader {
@@ -65,6 +71,8 @@ export class CommandReader {
    * @param appendedMs the broker's append time of the command
    */
   read(command: ControlCommand, state: ControllerState, atMs: number, appendedMs: number): ControllerCommand {
+    const tooLong = lengthRefusal(command);
+    if (tooLong !== undefined) return { kind: 'refused', ...NOBODY, reason: tooLong };
     const { commandId, scope } = command;
     const sent = { commandId, scope, actor: command.actor === '' ? 'unknown' : command.actor };
     try {
@@ -165,8 +173,7 @@ export class CommandReader {
     const policy = published.find((known) => known.version === version);
     const bytes = policy === undefined ? undefined : this.#deps.document(policy.digest);
     if (bytes === undefined) {
-      const known = published.map((each) => each.version).join(', ') || 'none';
-      const reason = `version ${version} of ${sent.scope} is not published; published: ${known}`;
+      const reason = `version ${version} of ${sent.scope} is not published; published: ${listVersions(published)}`;
       return { kind: 'refused', ...sent, reason };
     }
     const checked = this.#deps.checkPolicy(bytes);
@@ -214,6 +221,15 @@ export class CommandReader {
   #terms(policy: CheckedPolicy): RolloutTerms {
     return termsOf(policy, this.#config.rollout);
   }
+}
+
+function lengthRefusal({ commandId, scope, actor }: ControlCommand): string | undefined {
+  const tooLong = Object.entries({ commandId, scope, actor }).find(
+    ([, text]) => text.length > NAME_LENGTH_MAX,
+  );
+  if (tooLong === undefined) return undefined;
+  const [name, text] = tooLong;
+  return `the command's ${name} has ${text.length} characters; allowed: at most ${NAME_LENGTH_MAX}`;
 }
 
 /** The actor of a command is not signed: of a signed one the log names the keys. */

@@ -1,5 +1,5 @@
 import type { Observation } from '../../core/rollout/observation.ts';
-import { readRouterReport } from '../../core/rollout/router-report.ts';
+import { refusalsOf } from '../../core/rollout/router-report.ts';
 import type { ControlStore } from '../../ports/control-store.ts';
 import { follow } from '../follow.ts';
 import type { StageDeps } from '../stage.ts';
@@ -46,7 +46,7 @@ export async function openRolloutObserver(
         windows = new RolloutWindows((text) => deps.digest(Buffer.from(text)));
         scopes.set(scope, windows);
       }
-      const refusals = await refusalsOf(deps, store, scope, watched.epoch);
+      const refusals = await readRefusals(deps, store, scope, watched.epoch);
       return windows.observe(watched, clock.monotonicMs(), Math.round(clock.wallMs()), refusals);
     },
     async close() {
@@ -56,20 +56,14 @@ export async function openRolloutObserver(
 }
 
 /** Routers that do not run what the pointer of this epoch says. A store that is away has none to tell. */
-async function refusalsOf(
+async function readRefusals(
   deps: StageDeps,
   store: ControlStore,
   scope: string,
   epoch: number,
 ): Promise<string[]> {
   try {
-    const reports = await store.readReports(scope);
-    return [...reports].flatMap(([router, text]) => {
-      const report = readRouterReport(text);
-      return report?.status === 'refused' && report.epoch === epoch
-        ? [`${router}: ${report.what}: ${report.reason}`]
-        : [];
-    });
+    return refusalsOf(await store.readReports(scope), epoch);
   } catch (error) {
     deps.telemetry.logger.debug({ scope, error: String(error) }, 'the reports of routers are not to be had');
     return [];

@@ -2,6 +2,7 @@ import type { PoolStatus, RouterWindow, WorkerWindow } from '../../contracts/rec
 import { LatencySketch } from '../../core/latency/sketch.ts';
 import type { ArmObservation, Observation, ShadowObservation } from '../../core/rollout/observation.ts';
 import { ScoreWindows } from './score-windows.ts';
+import { SeenWindows } from './seen-windows.ts';
 
 /** Which rollout is watched, and under which epoch its stage runs: what was decided under another one is not counted. */
 export interface Watched {
@@ -38,10 +39,6 @@ interface PoolCounts {
 /** τ are quantiles of the control: from fewer requests p99 means nothing. */
 const FREEZE_REQUESTS_MIN = 200;
 const QUANTILES = [0.5, 0.95, 0.99] as const;
-/** A source's sequence numbers that are remembered, so that a window that comes twice counts once. */
-const SEEN_MAX = 64;
-/** Processes come and go for months. */
-const SOURCES_MAX = 4_096;
 const STATUS_STALE_MS = 3_000;
 
 /**
@@ -56,7 +53,7 @@ export class RolloutWindows {
   #pools = new Map<string, PoolCounts>();
   readonly #scores = new ScoreWindows();
   readonly #statuses = new Map<string, { status: PoolStatus; atMs: number }>();
-  readonly #seen = new Map<string, number[]>();
+  readonly #seen = new SeenWindows();
   /** p50, p95, p99 of the control when the stage began to be watched. */
   #tausMs: readonly [number, number, number] | undefined;
   #freezing = new LatencySketch();
@@ -68,7 +65,7 @@ export class RolloutWindows {
   }
 
   takeRouterWindow(window: RouterWindow): void {
-    if (!this.#isNew(window.router, window.sequence)) return;
+    if (!this.#seen.isNew(window.router, window.sequence)) return;
     const { epoch, candidateDigest } = this.#watched;
     if (window.policyEpoch !== epoch || window.candidateDigest !== candidateDigest) return;
     for (const { arm, analysed, outcomes } of window.arms) {
@@ -78,7 +75,7 @@ export class RolloutWindows {
   }
 
   takeWorkerWindow(window: WorkerWindow): void {
-    if (!this.#isNew(`${window.worker} ${window.incarnation}`, window.sequence)) return;
+    if (!this.#seen.isNew(`${window.worker} ${window.incarnation}`, window.sequence)) return;
     this.#poolOf(window.pool).queue.merge(LatencySketch.fromBytes(window.queueSketch));
     const { epoch, policy } = this.#watched;
     if (window.policyEpoch !== epoch || window.policy !== policy) return;
@@ -225,20 +222,6 @@ export class RolloutWindows {
       this.#pools.set(pool, counts);
     }
     return counts;
-  }
-
-  #isNew(source: string, sequence: number): boolean {
-    const seen = this.#seen.get(source) ?? [];
-    if (seen.includes(sequence)) return false;
-    seen.push(sequence);
-    if (seen.length > SEEN_MAX) seen.shift();
-    this.#seen.delete(source);
-    this.#seen.set(source, seen);
-    if (this.#seen.size > SOURCES_MAX) {
-      const [oldest] = this.#seen.keys();
-      if (oldest !== undefined) this.#seen.delete(oldest);
-    }
-    return true;
   }
 }
 

@@ -36,7 +36,7 @@ export function tune(
   const document = parsePolicy(text);
   if (document.tunables.length === 0) return [];
   const tuned = { document, epoch, nextVersion: nextVersion(published), rollout: phaseOf(scope) };
-  const seen = deps.tuner.observe(tuned, tuning, nowMs);
+  const seen = deps.tuner.observe(tuned, tuning, deps.terms.periodMs, nowMs);
   if (seen === undefined) return [];
   const observation = tuningObservationShape(seen);
   if (observation === MISFIT) {

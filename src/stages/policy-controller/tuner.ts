@@ -26,17 +26,19 @@ export interface Tuner {
   /** A version is live from now on: what it decides is counted, and nothing else. */
   follow(policy: { readonly name: string; readonly version: number; readonly epoch: number }): void;
   /**
-   * What was seen of a policy since the last call, or since its version was followed; undefined for a version that was not, which is followed from then on.
+   * What was seen of a policy since the last call, or since its version was followed; undefined for a version that was not, which is followed from then
+   * on, and where that is not a whole period ago.
    *
+   * @param periodMs a whole one
    * @param atMs log time
    */
-  observe(tuned: Tuned, state: TuningState, atMs: number): TuningObservation | undefined;
+  observe(tuned: Tuned, state: TuningState, periodMs: number, atMs: number): TuningObservation | undefined;
   close(): Promise<void>;
 }
 
 /** Requests that the effect of a step is estimated from: ± 2.5 % of the traffic at most. */
 const SAMPLES = 400;
-/** A quiet topic gives as many as come in this time. */
+/** A quiet topic gives as many as come in this time, or in half a period: they must be there when it is over. */
 const SAMPLE_MS = 30_000;
 
 type Sample = Pick<RoutableRequest, 'signals' | 'context'>;
@@ -59,11 +61,13 @@ export async function openTuner(deps: StageDeps, fleet: Fleet): Promise<Tuner> {
   };
   return {
     follow: ({ name, version, epoch }) => windowsOf(name).begin(version, epoch, deps.clock.monotonicMs()),
-    observe(tuned, state, atMs) {
+    observe(tuned, state, periodMs, atMs) {
       const { name, version } = tuned.document;
+      const nowMs = deps.clock.monotonicMs();
+      const seen = windowsOf(name).observe(version, tuned.epoch, limitsOf(state), periodMs, nowMs);
       const samples = sampler.take();
-      sampler.begin();
-      const seen = windowsOf(name).observe(version, tuned.epoch, limitsOf(state), deps.clock.monotonicMs());
+      // asked again and again until a period is whole, it is sampled once
+      if (seen !== undefined || samples.length === 0) sampler.begin(Math.min(SAMPLE_MS, periodMs / 2));
       return seen && { ...seen, atMs, ...decidedBy(tuned, fleet, samples) };
     },
     async close() {
@@ -90,7 +94,7 @@ function decidedBy(
   };
 }
 
-/** The first requests of a period on one partition of the features topic: their signals, and nothing else of them. */
+/** The first requests of a period on the features topic: their signals, and nothing else of them. */
 class RequestSampler {
   readonly #deps: StageDeps;
   #samples: Sample[] = [];
@@ -106,10 +110,10 @@ class RequestSampler {
     return this.#samples;
   }
 
-  begin(): void {
+  begin(atMostMs: number): void {
     if (this.#isReading) return;
     this.#isReading = true;
-    this.#reading = this.#read()
+    this.#reading = this.#read(atMostMs)
       .catch((error: unknown) => {
         this.#deps.telemetry.logger.warn({ error: String(error) }, 'no requests could be sampled for tuning');
       })
@@ -123,7 +127,7 @@ class RequestSampler {
     return this.#reading;
   }
 
-  async #read(): Promise<void> {
+  async #read(atMostMs: number): Promise<void> {
     const { clock } = this.#deps;
     const found: Sample[] = [];
     let isEnough: () => void = () => undefined;
@@ -131,17 +135,11 @@ class RequestSampler {
       isEnough = resolve;
     });
     this.#stop = isEnough;
-    const reader = await follow(
-      this.#deps,
-      'features',
-      'RoutableRequest',
-      ({ signals, context }) => {
-        if (found.length < SAMPLES) found.push({ signals, context });
-        else isEnough();
-      },
-      { partitions: [0] },
-    );
-    const cancel = clock.after(SAMPLE_MS, isEnough);
+    const reader = await follow(this.#deps, 'features', 'RoutableRequest', ({ signals, context }) => {
+      if (found.length < SAMPLES) found.push({ signals, context });
+      else isEnough();
+    });
+    const cancel = clock.after(atMostMs, isEnough);
     await enough;
     cancel();
     await reader.close();

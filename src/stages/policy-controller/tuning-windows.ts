@@ -9,6 +9,7 @@ import {
   type TuningObservation,
 } from '../../core/tuning/tuning-observation.ts';
 import type { limitsOf } from '../../core/tuning/tuning-state.ts';
+import { SeenWindows } from './seen-windows.ts';
 
 interface DomainCounts {
   readonly pool: string;
@@ -17,20 +18,27 @@ interface DomainCounts {
   readonly sketches: Readonly<Record<Metric, LatencySketch>>;
 }
 
-/** A source's sequence numbers that are remembered, so that a window that comes twice counts once. */
-const SEEN_MAX = 64;
+interface PoolCounts {
+  readonly sum: number;
+  readonly beats: number;
+  /** Of any of its workers. */
+  readonly simulated: boolean;
+}
+const NO_BEATS: PoolCounts = { sum: 0, beats: 0, simulated: false };
 
+/** The end of a period is noticed a twentieth of it late at most, and log time is not the monotonic clock's. */
+const WHOLE = 0.9;
 /** Merges the windows of one policy's requests by pool and memory domain; what an earlier version decided is not counted. */
 export class TuningWindows {
   #version: number | undefined;
   #sinceEpoch = 0;
   #sinceMs = 0;
   #domains = new Map<string, DomainCounts>();
-  #pools = new Map<string, { sum: number; beats: number }>();
-  readonly #seen = new Map<string, number[]>();
+  #pools = new Map<string, PoolCounts>();
+  readonly #seen = new SeenWindows();
 
   takeWindow(window: WorkerWindow): void {
-    if (!this.#isNew(`${window.worker} ${window.incarnation}`, window.sequence)) return;
+    if (!this.#seen.isNew(`${window.worker} ${window.incarnation}`, window.sequence)) return;
     if (window.policyEpoch < this.#sinceEpoch || window.arm !== 'STABLE') return;
     const counts = this.#countsOf(window.pool, window.memory);
     for (const many of Object.values(window.outcomes)) counts.requests += many;
@@ -39,9 +47,13 @@ export class TuningWindows {
     counts.sketches.endToEnd.merge(LatencySketch.fromBytes(window.endToEndSketch));
   }
 
-  takeStatus({ pool, utilisation }: PoolStatus): void {
-    const { sum, beats } = this.#pools.get(pool) ?? { sum: 0, beats: 0 };
-    this.#pools.set(pool, { sum: sum + utilisation, beats: beats + 1 });
+  takeStatus(status: PoolStatus): void {
+    const { sum, beats, simulated } = this.#pools.get(status.pool) ?? NO_BEATS;
+    this.#pools.set(status.pool, {
+      sum: sum + status.utilisation,
+      beats: beats + 1,
+      simulated: simulated || status.simulated,
+    });
   }
 
   /** @param nowMs monotonic */
@@ -51,11 +63,15 @@ export class TuningWindows {
     this.#clear(nowMs);
   }
 
-  /** @param nowMs monotonic */
+  /**
+   * What was seen since the last call; undefined where that is not a whole period, since another version went live in it.
+   * @param nowMs monotonic
+   */
   observe(
     version: number,
     epoch: number,
     limits: ReturnType<typeof limitsOf>,
+    wholeMs: number,
     nowMs: number,
   ): Pick<TuningObservation, 'periodMs' | 'domains'> | undefined {
     if (this.#version !== version) {
@@ -63,6 +79,7 @@ export class TuningWindows {
       return undefined;
     }
     const periodMs = nowMs - this.#sinceMs;
+    if (periodMs < WHOLE * wholeMs) return undefined;
     const domains = [...this.#domains].map(([name, counts]): [string, DomainObservation] => [
       name,
       this.#observeDomain(counts, own(limits, name)),
@@ -81,13 +98,14 @@ export class TuningWindows {
     { pool, memory, requests, sketches }: DomainCounts,
     limits: Readonly<Record<Metric, number>> | undefined,
   ): DomainObservation {
-    const { sum, beats } = this.#pools.get(pool) ?? { sum: 0, beats: 0 };
+    const { sum, beats, simulated } = this.#pools.get(pool) ?? NO_BEATS;
     const of = (metric: Metric): LatencySummary => summarise(sketches[metric], limits?.[metric]);
     return {
       pool,
       memory,
       requests,
       utilisation: beats === 0 ? 0 : sum / beats,
+      simulated,
       latency: { queue: of('queue'), kernel: of('kernel'), endToEnd: of('endToEnd') },
     };
   }
@@ -102,15 +120,6 @@ export class TuningWindows {
     };
     this.#domains.set(name, known);
     return known;
-  }
-
-  #isNew(source: string, sequence: number): boolean {
-    const seen = this.#seen.get(source) ?? [];
-    if (seen.includes(sequence)) return false;
-    seen.push(sequence);
-    if (seen.length > SEEN_MAX) seen.shift();
-    this.#seen.set(source, seen);
-    return true;
   }
 }
 

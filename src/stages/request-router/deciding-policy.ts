@@ -29,6 +29,7 @@ export class DecidingPolicy {
     const { compiled } = this.active;
     const vector = this.#vector;
     const names = compiled.signalNames;
+    // What every object has by a name, such as toString, is no number: it is missing in the vector.
     for (let i = 0; i < names.length; i += 1) vector[i] = request.signals[names[i] ?? ''] ?? Number.NaN;
     return compiled.decide(vector, request.context);
   }

@@ -191,7 +191,7 @@ function addPair(counted: LeafDivergence, { isChanged, isDeclared, requests, apa
 }
 
 function leavesHit(pairs: readonly Pair[]): Record<string, number> {
-  const hit: Record<string, number> = {};
-  for (const { to, requests } of pairs) hit[to.id] = (hit[to.id] ?? 0) + requests;
-  return hit;
+  const hit = new Map<string, number>();
+  for (const { to, requests } of pairs) hit.set(to.id, (hit.get(to.id) ?? 0) + requests);
+  return Object.fromEntries(hit);
 }

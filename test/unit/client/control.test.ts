@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Client, connect } from '../../../src/client/client.ts';
+import { controlEvents } from '../../../src/client/control-events.ts';
 import type { ControlEvent } from '../../../src/contracts/records.ts';
 import { INITIAL_SIGNATURE_STATE } from '../../../src/core/control/signature-state.ts';
 import { verifyCommand } from '../../../src/core/control/verify-command.ts';
+import type { MessageBus } from '../../../src/ports/message-bus.ts';
 import { person, ringOf, verify } from '../core/control/keys.fixture.ts';
 import { accepting, type ControlRoom, controlRoom } from './control-room.ts';
 import { type MemoryInstallation, memoryInstallation } from './memory-installation.ts';
@@ -134,6 +136,39 @@ describe('the events of control', () => {
     await room.tellBytes(null);
     await room.tell({ type: 'after' });
     expect(await typesOf(client.control.events({ fromStart: true, follow: false }))).toEqual(['after']);
+  });
+
+  it('wait at the broker while nobody reads, and none is missed', async () => {
+    const count = 2_000;
+    for (let n = 0; n < count; n += 1) await room.tell({ type: `e${n}` });
+    const own = await installation.open();
+    let fetched = 0;
+    const bus: MessageBus = {
+      ...own.bus,
+      admin: own.bus.admin,
+      read: (options, onRecords) =>
+        own.bus.read(options, (records) => {
+          fetched += records.length;
+          onRecords(records);
+        }),
+    };
+    const events = controlEvents({ ...own, bus }, { fromStart: true, follow: false, bufferMax: 20 });
+    expect((await events.next()).value).toMatchObject({ type: 'e0' });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    // the buffer, and one fetch, which is not cut to measure
+    expect(fetched).toBeLessThanOrEqual(20 + 500);
+    expect(await typesOf(events)).toEqual(Array.from({ length: count - 1 }, (_, n) => `e${n + 1}`));
+    expect(fetched).toBe(count);
+    await own.close();
+  });
+
+  it('that were not read do not come any more after an abort', async () => {
+    for (const type of ['one', 'two', 'three']) await room.tell({ type });
+    const stop = new AbortController();
+    const events = client.control.events({ fromStart: true, signal: stop.signal });
+    expect((await events.next()).value).toMatchObject({ type: 'one' });
+    stop.abort();
+    expect(await typesOf(events)).toEqual([]);
   });
 
   it('can be read by several at once', async () => {

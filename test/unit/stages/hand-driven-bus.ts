@@ -87,7 +87,12 @@ export class HandDrivenBus implements MessageBus {
   }
 
   async read(): Promise<Reader> {
-    return { caughtUp: Promise.resolve(), close: async () => {} };
+    return {
+      caughtUp: Promise.resolve(),
+      pause: () => {},
+      resume: () => {},
+      close: async () => {},
+    };
   }
 
   get admin(): BusAdmin {

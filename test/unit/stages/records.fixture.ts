@@ -1,5 +1,6 @@
 import { memorySchemaRegistry } from '../../../src/adapters/registry/memory.ts';
 import { type Codecs, createCodecs } from '../../../src/contracts/codec.ts';
+import type { DecodeLimits } from '../../../src/contracts/limits.ts';
 import {
   type Dispatch,
   makeDispatch,
@@ -19,9 +20,14 @@ import type { Delivery } from '../../../src/stages/run-stage.ts';
 export const topics = topicNames('test');
 export const POOLS = ['cpu', 'cpu-spot', 'gpu'];
 
-/** Codecs of every record, over a registry of their own. */
-export const codecs: Codecs = createCodecs({ registry: memorySchemaRegistry(), clock: virtualClock() });
-await codecs.register(recordTopics({ topics, tenants: [], pools: POOLS }));
+/** Codecs of every record, over a registry of their own; schemas have the same ids in all of them. */
+export async function openCodecs(limits: Partial<DecodeLimits> = {}): Promise<Codecs> {
+  const opened = createCodecs({ registry: memorySchemaRegistry(), clock: virtualClock(), limits });
+  await opened.register(recordTopics({ topics, tenants: [], pools: POOLS }));
+  return opened;
+}
+
+export const codecs: Codecs = await openCodecs();
 
 export function inbound(fields: Partial<InboundRecord> = {}): InboundRecord {
   return {

@@ -8,6 +8,7 @@ import kafkajs, {
 import { MillraceError } from '../../../core/errors.ts';
 import type { TopicSpec, Watermarks } from '../../../ports/message-bus.ts';
 import type { Logger } from '../../../ports/telemetry.ts';
+import { awaitLeaders } from '../await-leaders.ts';
 import type {
   KafkaClient,
   PartitionBatch,
@@ -24,8 +25,6 @@ import { KafkaJsSender } from './sender.ts';
 import { KafkaJsSession } from './session.ts';
 
 const CONNECT_TIMEOUT_MS = 3_000;
-const LEADERS_TIMEOUT_MS = 15_000;
-const LEADERS_POLL_MS = 20;
 /** Calls that the adapter itself makes again need not be patient. */
 const RETRY = { initialRetryTime: 50, multiplier: 2, factor: 0.2, maxRetryTime: 1_000, retries: 4 };
 /** A consumer that waits some 30 s for its broker is still a member when it comes back; one that crashed has to wait until its old self is out. */
@@ -84,7 +83,7 @@ export class KafkaJsClient implements KafkaClient {
     const isNew = await this.#withAdmin((admin) =>
       admin.createTopics({ topics: [topic], waitForLeaders: false }),
     );
-    await this.#awaitLeaders(name, partitions);
+    await awaitLeaders(this, name, partitions);
     return isNew;
   }
 
@@ -92,7 +91,7 @@ export class KafkaJsClient implements KafkaClient {
     await this.#withAdmin((admin) =>
       admin.createPartitions({ topicPartitions: [{ topic, count: partitions }] }),
     );
-    await this.#awaitLeaders(topic, partitions);
+    await awaitLeaders(this, topic, partitions);
   }
 
   async deleteTopics(topics: readonly string[]): Promise<void> {
@@ -159,17 +158,6 @@ export class KafkaJsClient implements KafkaClient {
     const admin = this.#newKafka().admin({ retry: RETRY });
     await admin.connect();
     return admin;
-  }
-
-  /** Brokers hear of a new topic one after the other. */
-  async #awaitLeaders(topic: string, partitions: number): Promise<void> {
-    const giveUpAt = performance.now() + LEADERS_TIMEOUT_MS;
-    for (;;) {
-      const leaders = (await this.leaders([topic])).get(topic) ?? [];
-      if (leaders.length >= partitions && leaders.every((leader) => leader >= 0)) return;
-      if (performance.now() > giveUpAt) return;
-      await new Promise((resolve) => setTimeout(resolve, LEADERS_POLL_MS));
-    }
   }
 }
 

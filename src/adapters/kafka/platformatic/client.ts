@@ -1,6 +1,7 @@
 import { Admin, findErrorBy, ListOffsetTimestamps, type listOffsetsV9 } from '@platformatic/kafka';
 import type { TopicSpec, Watermarks } from '../../../ports/message-bus.ts';
 import type { Logger } from '../../../ports/telemetry.ts';
+import { awaitLeaders } from '../await-leaders.ts';
 import type {
   KafkaClient,
   PartitionBatch,
@@ -19,8 +20,6 @@ const ANY_REPLICA = -1;
 const READ_UNCOMMITTED = 0;
 const ADMIN_RETRIES = 3;
 const ADMIN_RETRY_DELAY_MS = 100;
-const LEADERS_TIMEOUT_MS = 15_000;
-const LEADERS_POLL_MS = 20;
 
 /** @platformatic/kafka as the client of the bus. */
 export class PlatformaticClient implements KafkaClient {
@@ -78,13 +77,13 @@ export class PlatformaticClient implements KafkaClient {
       if (!has(error, 'TOPIC_ALREADY_EXISTS')) throw error;
       isNew = false;
     }
-    await this.#awaitLeaders(name, partitions);
+    await awaitLeaders(this, name, partitions);
     return isNew;
   }
 
   async growTopic(topic: string, partitions: number): Promise<void> {
     await this.#admin.createPartitions({ topics: [{ name: topic, count: partitions, assignments: null }] });
-    await this.#awaitLeaders(topic, partitions);
+    await awaitLeaders(this, topic, partitions);
   }
 
   async deleteTopics(topics: readonly string[]): Promise<void> {
@@ -158,17 +157,6 @@ export class PlatformaticClient implements KafkaClient {
       }),
     );
     return offsets;
-  }
-
-  /** Brokers hear of a new topic one after the other. */
-  async #awaitLeaders(topic: string, partitions: number): Promise<void> {
-    const giveUpAt = performance.now() + LEADERS_TIMEOUT_MS;
-    for (;;) {
-      const leaders = (await this.leaders([topic])).get(topic) ?? [];
-      if (leaders.length >= partitions && leaders.every((leader) => leader >= 0)) return;
-      if (performance.now() > giveUpAt) return;
-      await new Promise((resolve) => setTimeout(resolve, LEADERS_POLL_MS));
-    }
   }
 }
 

@@ -98,6 +98,19 @@ describe('PartitionReader', () => {
     expect(offsets).toEqual(['0/10', '0/11', '0/12']);
   });
 
+  it('stays paused in a new session, and goes on where it stopped', async () => {
+    await read({ startAt: 'latest' });
+    client.session.fetch(0, 2);
+    reader.pause();
+    expect([0, 1].map((partition) => client.session.paused.has(partition))).toEqual([true, true]);
+    client.session.crash();
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(client.session.paused.has(0)).toBe(true);
+    expect(client.session.positions.get(0)).toBe(12);
+    reader.resume();
+    expect(client.session.paused.has(0)).toBe(false);
+  });
+
   it('reads a partition that the topic only just got from its first record on', async () => {
     await read({ startAt: 'latest' });
     client.session.join([0, 1, 2], 2);

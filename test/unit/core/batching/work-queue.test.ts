@@ -74,7 +74,7 @@ describe('the queue of a worker', () => {
 });
 
 describe('a batch', () => {
-  const limits = { requestsMax: 4, candidatesMax: 100 };
+  const limits = { requestsMax: 4, candidatesMax: 100, msMax: 8 };
   const costMs = (requests: number, candidates: number): number => requests + candidates / 10;
 
   it('drops what expired, and takes the first whatever it costs', () => {
@@ -94,6 +94,15 @@ describe('a batch', () => {
     expect(queue.length).toBe(1);
   });
 
+  it('stops where one more would take longer than a batch may', () => {
+    const queue = new WorkQueue<string>();
+    for (const payload of ['first', 'second', 'third'])
+      queue.push(work({ deadlineMs: 900, candidates: 20, payload }));
+    const payloads = planBatch(queue, limits, 10, costMs).batch.map(({ payload }) => payload);
+    expect(payloads).toEqual(['first', 'second']);
+    expect(queue.length).toBe(1);
+  });
+
   it('holds one key, the limits and the deadlines, and loses nothing', () => {
     fc.assert(
       fc.property(fc.array(anyWork, { maxLength: 60 }), fc.integer({ min: 0, max: 50 }), (items, nowMs) => {
@@ -106,6 +115,7 @@ describe('a batch', () => {
         if (plan.batch.length > 1) {
           const candidates = plan.batch.reduce((sum, item) => sum + item.candidates, 0);
           expect(candidates).toBeLessThanOrEqual(limits.candidatesMax);
+          expect(costMs(plan.batch.length, candidates)).toBeLessThanOrEqual(limits.msMax);
           const endsMs = nowMs + costMs(plan.batch.length, candidates);
           for (const item of plan.batch) expect(item.deadlineMs).toBeGreaterThanOrEqual(endsMs);
         }

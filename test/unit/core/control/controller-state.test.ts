@@ -63,6 +63,24 @@ describe('given, when, then', () => {
   });
 
   it.each([
+    ['the one before', [1, 2, 3], [], 2],
+    ['one below that, the second time', [1, 2, 3], [undefined], 1],
+    ['where the last one led back to, of a version that came since', [1, 2], [undefined, 'publish 3'], 1],
+    ['a version that was named, not to those that it took back', [1, 2, 3], [1, 'publish 4'], 1],
+  ] as const)('a rollback without a version leads to %s', (_name, published, then, version) => {
+    const state = given(
+      ...published.map((each) => publish(each)),
+      ...then.map((what, n) =>
+        what === undefined || typeof what === 'number'
+          ? rollBack(what, `then ${n}`)
+          : publish(Number(what.split(' ')[1])),
+      ),
+    );
+    const [event] = when(state, rollBack());
+    expect(event).toMatchObject({ type: 'policy-rolled-back', policy: policy(version) });
+  });
+
+  it.each([
     ['an older version', given(publish(3)), publish(2), /older than version 3/],
     [
       'the same version with another text',

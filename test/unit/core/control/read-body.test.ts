@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readPromote, readReason, readRollBack, readStart } from '../../../../src/core/control/read-body.ts';
+import {
+  readPromote,
+  readReason,
+  readRollBack,
+  readStart,
+  readTune,
+} from '../../../../src/core/control/read-body.ts';
 import { MillraceError } from '../../../../src/core/errors.ts';
 
 const readers: [type: string, read: (body: string) => unknown][] = [
@@ -9,6 +15,7 @@ const readers: [type: string, read: (body: string) => unknown][] = [
   ['HOLD', (body) => readReason('HOLD', body)],
   ['ABORT', (body) => readReason('ABORT', body)],
   ['ROLL_BACK', readRollBack],
+  ['TUNE', readTune],
 ];
 const reader = new Map(readers);
 
@@ -24,12 +31,18 @@ describe('the body of a command', () => {
       '{"version": 7, "waive": {"leaves": ["a"]}, "autoPromote": true, "autoRollback": false}',
       { version: 7, waivedLeaves: ['a'], autoPromote: true, autoRollback: false },
     ],
+    [
+      'START',
+      '{"version": 7, "waive": {"leaves": ["a", "b", "a"]}}',
+      { version: 7, waivedLeaves: ['a', 'b'], autoPromote: undefined, autoRollback: undefined },
+    ],
     ['PROMOTE', '', { to: 'next', overHold: false }],
     ['PROMOTE', '{}', { to: 'next', overHold: false }],
     ['PROMOTE', '{"to": "live", "overHold": true}', { to: 'live', overHold: true }],
     ['HOLD', '{"reason": "lunch"}', 'lunch'],
     ['ABORT', '', 'no reason was given'],
     ['ABORT', `{"reason": "${'x'.repeat(2_000)}"}`, 'x'.repeat(1_000)],
+    ['TUNE', '{"name": "edge", "value": -0}', { name: 'edge', value: 0 }],
     ['ROLL_BACK', '', undefined],
     ['ROLL_BACK', ' 7\n', 7],
     ['ROLL_BACK', '{"version": 7}', 7],

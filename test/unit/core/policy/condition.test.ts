@@ -146,10 +146,19 @@ describe('readCondition', () => {
   });
 
   it.each([
-    ['tune()', 'its name is a quoted text that begins with a letter'],
-    ['tune(x, 1, min: 0, max: 2, step: 1)', 'its name is a quoted text that begins with a letter'],
-    ['tune("", 1, min: 0, max: 2, step: 1)', 'its name is a quoted text that begins with a letter'],
-    ['tune("__proto__", 1, min: 0, max: 2, step: 1)', 'its name is a quoted text that begins with a letter'],
+    ['tune()', 'its name is a quoted text that begins with a letter, and not constructor or prototype'],
+    [
+      'tune(x, 1, min: 0, max: 2, step: 1)',
+      'its name is a quoted text that begins with a letter, and not constructor or prototype',
+    ],
+    [
+      'tune("", 1, min: 0, max: 2, step: 1)',
+      'its name is a quoted text that begins with a letter, and not constructor or prototype',
+    ],
+    [
+      'tune("__proto__", 1, min: 0, max: 2, step: 1)',
+      'its name is a quoted text that begins with a letter, and not constructor or prototype',
+    ],
     ['tune("x" 1, min: 0, max: 2, step: 1)', 'a comma is missing'],
     ['tune("x", a, min: 0, max: 2, step: 1)', 'its default is a number'],
     ['tune("x", 1e999, min: 0, max: 2, step: 1)', 'its default is a number'],

@@ -22,6 +22,15 @@ describe('nearestName', () => {
     expect(nearestName('t'.repeat(1_000_000), names)).toBeUndefined();
   });
 
+  it('looks at no more than 256 names', () => {
+    let looked = 0;
+    function* endless(): Generator<string> {
+      for (;;) yield `name${looked++}`;
+    }
+    expect(nearestName('when', endless())).toBeUndefined();
+    expect(looked).toBeLessThan(260);
+  });
+
   it('makes advice only where there is some', () => {
     expect(didYouMean('tre', names)).toEqual({ advice: 'Did you mean "tree"?' });
     expect(didYouMean('tpu', names)).toEqual({});

@@ -81,6 +81,11 @@ describe('parseFleet', () => {
       ['accelerators.cpu.pools[0].pool: not what is expected here'],
     ],
     [
+      'a pool that no record could count by',
+      `accelerators: {cpu: {${CPU}, pools: [{pool: constructor, capacityClass: dedicated}, {pool: c, capacityClass: dedicated}]}}`,
+      ['accelerators.cpu.pools[0].pool: not what is expected here'],
+    ],
+    [
       'an unknown capacity class',
       `accelerators: {cpu: {${CPU}, pools: [{pool: c, capacityClass: spot}, {pool: d, capacityClass: dedicated}]}}`,
       ['accelerators.cpu.pools[0].capacityClass: not one of the names allowed here'],

@@ -5,22 +5,27 @@ import { stringify, type ToStringOptions } from 'yaml';
 import { MillraceError } from '../../../../src/core/errors.ts';
 import { DEFAULT_ROLLOUT, type PolicyDocument } from '../../../../src/core/policy/document.ts';
 import { parsePolicy } from '../../../../src/core/policy/parse.ts';
-import { DocumentError } from '../../../../src/core/policy/problem.ts';
+import { DocumentError, describeProblem } from '../../../../src/core/policy/problem.ts';
 import { conditions, policySource, TARGET, trees } from './arbitraries.ts';
 
 const HEAD = 'apiVersion: millrace/v1\nkind: RoutingPolicy\nname: p\nversion: 1\n';
 const LEAF = 'to: {accelerator: cpu, kernel: dense, memory: host}';
 const TREE = `tree:\n  - id: rest\n    ${LEAF}\n`;
 
-function problemsOf(text: string): string[] {
+function documentErrorOf(text: string): DocumentError {
   try {
     parsePolicy(text);
   } catch (error) {
-    if (!(error instanceof DocumentError)) throw error;
-    expect(error.code).toBe('INVALID_POLICY');
-    return error.problems.map(({ path, position, what }) => `${path} ${position?.line ?? '-'}: ${what}`);
+    if (error instanceof DocumentError) return error;
+    throw error;
   }
-  return [];
+  throw new Error('the policy was not refused');
+}
+
+function problemsOf(text: string): string[] {
+  const { code, problems } = documentErrorOf(text);
+  expect(code).toBe('INVALID_POLICY');
+  return problems.map(({ path, position, what }) => `${path} ${position?.line ?? '-'}: ${what}`);
 }
 
 function withoutPositions(document: PolicyDocument): unknown {
@@ -159,6 +164,18 @@ rollout: {shadow: 90s, canary: {percent: 2.5, dwell: 500ms}, ramp: [10, 50], ram
       'a reserved word',
       `${HEAD}signals: {tune: int}\n${TREE}`,
       ['signals.tune 5: not a name that a condition could read'],
+    ],
+    [
+      'names that no record may have as a key',
+      `${HEAD}tree: [{id: constructor, to: {accelerator: prototype, kernel: dense, memory: host}}]`,
+      ['tree[0].id 5: not what is expected here', 'tree[0].to.accelerator 5: not what is expected here'],
+    ],
+    [
+      'a tunable constant that `tuned` could not name',
+      `${HEAD}signals: {a: int}\ntree: [{id: x, when: 'a > tune("constructor", 1, min: 0, max: 2, step: 1)', ${LEAF}}, {id: y, ${LEAF}}]`,
+      [
+        'tree[0].when 6: this is not a tunable constant: its name is a quoted text that begins with a letter, and not constructor or prototype',
+      ],
     ],
     ['no branches', `${HEAD}tree: []`, ['tree 5: a list of branches is empty']],
     [
@@ -306,6 +323,33 @@ rollout: {shadow: 90s, canary: {percent: 2.5, dwell: 500ms}, ramp: [10, 50], ram
         advice: 'Did you mean "sparsityRatio"?',
       });
     }
+  });
+
+  describe('tells at most 50 problems, each in a line or two, of a document with', () => {
+    const many = (of: (index: number) => string): string =>
+      Array.from({ length: 500 }, (_, at) => of(at)).join(', ');
+    const signals = `signals: {${many((at) => `signal${at}: int`)}}\n`;
+    it.each([
+      ['unknown fields', `${HEAD}${TREE}x: {}\n${many((at) => `"f${at}": 1\n`).replaceAll(', ', '')}`],
+      [
+        'tests of undeclared signals',
+        `${HEAD}${signals}${TREE}tests: [{signals: {${many((at) => `sgnal${at}: 1`)}}, leaf: rest}]`,
+      ],
+      ['tests of unknown leaves', `${HEAD}${TREE}tests: [${many((at) => `{signals: {}, leaf: l${at}}`)}]`],
+      ['the same keys twice', `${HEAD}${TREE}tuned: {${many(() => 'a: 1')}}`],
+      [
+        'conditions on undeclared signals',
+        `${HEAD}${signals}tree: [${many((at) => `{id: x${at}, when: "zz == 1 && sgnal == 2", ${LEAF}}`)}, {id: y, ${LEAF}}]`,
+      ],
+      [
+        'one condition on undeclared signals',
+        `${HEAD}${signals}tree: [{id: x, when: "${Array.from({ length: 60 }, (_, at) => `z${at} > 1`).join(' || ')}", ${LEAF}}, {id: y, ${LEAF}}]`,
+      ],
+    ])('%s', (_, text) => {
+      const found = documentErrorOf(text).problems;
+      expect(found).toHaveLength(50);
+      for (const problem of found) expect(describeProblem(problem).length).toBeLessThan(500);
+    });
   });
 
   it('reads the same policy from YAML and from JSON', () => {

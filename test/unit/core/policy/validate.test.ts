@@ -57,6 +57,32 @@ describe('validatePolicy', () => {
     expect(validate(tree)).toEqual([expected]);
   });
 
+  it('tells 50 errors and 50 warnings at most, and no warnings hide an error', () => {
+    const unread = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`unread${at}`, 'int']));
+    const tests = Array.from({ length: 200 }, () => ({ signals: {}, leaf: 'x' }));
+    const found = validate(branch(TARGET), { signals: { a: 'double', ...unread }, tests });
+    expect(found.filter((each) => each.startsWith('warning'))).toHaveLength(50);
+    expect(found.filter((each) => each.startsWith('error'))).toHaveLength(50);
+    expect(found.at(-1)).toMatch(/^error tests\[49\]: a golden test fails/);
+  });
+
+  it('explains a failing golden test by the last branches that it came by', () => {
+    const long = Array.from({ length: 300 }, (_, at) => ({ id: `x${at}`, when: `a == ${at}`, to: TARGET }));
+    const [failed] = validate([...long, rest], { tests: [{ signals: { a: 1_000 }, leaf: 'x0' }] });
+    expect(failed).toMatch(/^error tests\[0\].*293 branches were not taken; x293: a == 293 → false/);
+    expect(failed).toMatch(/leaf: rest$/);
+    expect(failed?.length).toBeLessThan(800);
+  });
+
+  it('names no more than 20 branches that take everything from another', () => {
+    const every = Array.from({ length: 60 }, (_, at) => ({ id: `b${at}`, when: `n == ${at}`, to: TARGET }));
+    const last = { id: 'last', when: 'n in [1, 30, 59]', to: TARGET };
+    const wide = { id: 'wide', when: `n >= 0 && n <= 59`, to: TARGET };
+    const [one, other] = validate([...every, last, wide, rest], { signals: { n: 'int' } });
+    expect(one).toMatch(/reaches the branch last: b1, b30, b59 takes all/);
+    expect(other).toMatch(/reaches the branch wide: b0, .*b19 and 40 more takes all/);
+  });
+
   it('looks at reachability with the constants in force', () => {
     const tree = [{ id: 'x', when: 'a > tune("k", 2, min: 0, max: 4, step: 1) && a < 3', to: TARGET }, rest];
     expect(validate(tree)).toEqual([]);

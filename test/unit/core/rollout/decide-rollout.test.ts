@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { describeRollout } from '../../../../src/core/rollout/decide-rollout.ts';
+import { replay } from '../../../../src/core/rollout/replay.ts';
 import { pointerOf } from '../../../../src/core/rollout/rollout-state.ts';
 import {
   abort,
@@ -110,6 +111,12 @@ describe('START', () => {
       /version 2 is being rolled out; ABORT it, or wait/,
     ],
     ['the version that is under way', inShadow(), start(2), /not on hold/],
+    [
+      'a waiver of very many leaves that the policy does not have',
+      inShadow(),
+      start(2, { waivedLeaves: Array.from({ length: 1_000 }, (_, at) => `l${at}`) }),
+      /no leaf l0, .*, l19 and 980 more to waive; its leaves: sparse, rest/,
+    ],
     [
       'a waiver of a leaf that the policy does not have',
       given(publish(1), publish(2)),
@@ -237,6 +244,22 @@ describe('HOLD', () => {
         { code: 'person', text: 'dinner' },
       ],
     });
+  });
+});
+
+describe('HOLD again and again', () => {
+  const told = following(inStage(1), ...Array.from({ length: 40 }, (_, at) => hold(`reason ${at}`, at)));
+
+  it('is remembered for the last 16 times, and from its beginning', () => {
+    const { reasons, sinceMs } = rolloutOf(told).hold ?? {};
+    expect(sinceMs).toBe(0);
+    expect(reasons?.map(({ text }) => text)).toEqual(
+      Array.from({ length: 16 }, (_, at) => `reason ${24 + at}`),
+    );
+  });
+
+  it('is derived again from the log', () => {
+    expect(replay(told.log).disagreements).toEqual([]);
   });
 });
 

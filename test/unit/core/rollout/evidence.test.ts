@@ -175,6 +175,27 @@ describe('the verdict', () => {
     expect(judge(rare(1))).toMatchObject({ kind: 'inconclusive' });
   });
 
+  const few = [
+    { controlErrors: 0, canaryErrors: 0, passes: true },
+    { controlErrors: 40, canaryErrors: 2, passes: true },
+    { controlErrors: 39, canaryErrors: 3, passes: false },
+    { controlErrors: 380, canaryErrors: 20, passes: true },
+    { controlErrors: 377, canaryErrors: 23, passes: false },
+  ];
+  it.each(few)(
+    '$controlErrors errors of the control, $canaryErrors of a canary of 5 %: rare enough to pass is $passes',
+    ({ controlErrors, canaryErrors, passes }) => {
+      const errors = look(
+        arm(95_000 - controlErrors, { errors: controlErrors }),
+        arm(5_000, { errors: canaryErrors }),
+      );
+      const evidence = watched(1, errors, watched(200, EQUAL));
+      const safeE = describeEvidence(evidence)[0]?.safeE ?? Number.NaN;
+      if (passes) expect(safeE).toBeGreaterThan(20);
+      else expect(safeE).toBeLessThan(20);
+    },
+  );
+
   it('a tolerated rate of one in a million makes a canary without errors wait', () => {
     const strict = startEvidence({ percent: 5, toleratedRate: 1e-6 });
     expect(judge(watched(90, EQUAL, strict))).toMatchObject({ kind: 'inconclusive' });

@@ -8,28 +8,10 @@ import {
 import type { TargetWanted } from '../../../../src/core/routing/choose.ts';
 import { FleetState } from '../../../../src/core/routing/fleet-state.ts';
 import type { WorkerStatus } from '../../../../src/core/routing/slot.ts';
+import { workerStatus } from '../routing/routing.fixture.ts';
 
 const NOW_MS = 1_000;
 const STALE_MS = 500;
-
-function worker(fields: Partial<WorkerStatus> = {}): WorkerStatus {
-  return {
-    pool: 'cpu',
-    capacityClass: 'dedicated',
-    accelerator: 'cpu',
-    worker: 'w1',
-    incarnation: 'i1',
-    sequence: 1,
-    slots: [0],
-    kernels: ['dense'],
-    memories: ['host'],
-    models: [{ family: 'ranker', version: '1', variant: 'baseline', isPublished: false }],
-    speed: 1,
-    batchRequests: 1,
-    queuedPredictedMs: 0,
-    ...fields,
-  };
-}
 
 function fleetOf(...workers: readonly WorkerStatus[]): FleetState {
   const fleet = new FleetState({ statusStaleMs: STALE_MS, creditsMax: 1 });
@@ -49,34 +31,34 @@ const target = (accelerator: string, ...fallback: string[]): TargetWanted => ({
 describe('a predicted latency', () => {
   const model = { family: 'ranker', version: undefined, variant: 'baseline', isPinned: false } as const;
   it.each([
-    { what: 'service at the speed of the target', workers: [worker({ speed: 2 })], expected: 5 },
+    { what: 'service at the speed of the target', workers: [workerStatus({ speed: 2 })], expected: 5 },
     {
       what: 'and the wait for its queue',
-      workers: [worker({ speed: 2, queuedPredictedMs: 8 })],
+      workers: [workerStatus({ speed: 2, queuedPredictedMs: 8 })],
       expected: 9,
     },
     {
       what: 'on the best slot of the class',
       workers: [
-        worker({ queuedPredictedMs: 50 }),
-        worker({ pool: 'cpu-spare', worker: 'w2', queuedPredictedMs: 3 }),
+        workerStatus({ queuedPredictedMs: 50 }),
+        workerStatus({ pool: 'cpu-spare', worker: 'w2', queuedPredictedMs: 3 }),
       ],
       expected: 13,
     },
     {
       what: 'of the first class that is alive',
-      workers: [worker({ pool: 'gpu', worker: 'g1', speed: 10 })],
+      workers: [workerStatus({ pool: 'gpu', worker: 'g1', speed: 10 })],
       expected: 1,
     },
     { what: 'of nobody', workers: [], expected: undefined },
-    { what: 'of nobody who has the model', workers: [worker({ models: [] })], expected: undefined },
+    { what: 'of nobody who has the model', workers: [workerStatus({ models: [] })], expected: undefined },
   ])('is $what', ({ workers, expected }) => {
     const fleet = fleetOf(...workers);
     expect(predictLatencyMs(fleet, poolsOf, target('cpu', 'gpu'), model, 10, NOW_MS)).toBe(expected);
   });
 
   it('minds no credits', () => {
-    const fleet = fleetOf(worker());
+    const fleet = fleetOf(workerStatus());
     const slot = fleet.slotsOf('cpu')[0];
     if (slot === undefined) throw new Error('no slot');
     fleet.recordDispatch(slot, { sequence: 1, predictedMs: 7, dispatchedAtMs: NOW_MS, giveUpAtMs: 9_999 });
@@ -103,20 +85,20 @@ describe('two predictions', () => {
 
 describe('a projected utilisation', () => {
   it.each([
-    { what: 'work per time over speed', workers: [worker({ speed: 2 })], expected: { cpu: 0.25 } },
+    { what: 'work per time over speed', workers: [workerStatus({ speed: 2 })], expected: { cpu: 0.25 } },
     {
       what: 'a worker once, however many slots it has',
-      workers: [worker({ slots: [0, 1, 2, 3] })],
+      workers: [workerStatus({ slots: [0, 1, 2, 3] })],
       expected: { cpu: 0.5 },
     },
     {
       what: 'pools of a class by what they can do',
-      workers: [worker(), worker({ pool: 'cpu-spare', worker: 'w2', speed: 3 })],
+      workers: [workerStatus(), workerStatus({ pool: 'cpu-spare', worker: 'w2', speed: 3 })],
       expected: { cpu: 0.125, 'cpu-spare': 0.125 },
     },
     {
       what: 'a fallback, where nobody of the class is alive',
-      workers: [worker({ pool: 'gpu', worker: 'g1', speed: 10 })],
+      workers: [workerStatus({ pool: 'gpu', worker: 'g1', speed: 10 })],
       expected: { gpu: 0.05 },
     },
     {
@@ -130,8 +112,8 @@ describe('a projected utilisation', () => {
   });
 
   it('adds up leaves, and leaves out dead workers and leaves without work', () => {
-    const fleet = fleetOf(worker());
-    fleet.applyStatus(worker({ worker: 'w2', slots: [1], speed: 9 }), NOW_MS - STALE_MS - 1);
+    const fleet = fleetOf(workerStatus());
+    fleet.applyStatus(workerStatus({ worker: 'w2', slots: [1], speed: 9 }), NOW_MS - STALE_MS - 1);
     const work = [
       { target: target('cpu'), workMs: 100 },
       { target: target('cpu'), workMs: 150 },

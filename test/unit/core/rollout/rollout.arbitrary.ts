@@ -13,6 +13,8 @@ import { observe, TOLD } from '../tuning/tuning.fixture.ts';
 const text = fc.string({ maxLength: 12 });
 const name = fc.string({ minLength: 1, maxLength: 8 }).filter((each) => each !== '__proto__');
 const count = fc.nat(1_000_000);
+/** JSON has no -0. */
+const finite = fc.double({ noDefaultInfinity: true, noNaN: true }).map((value) => value + 0);
 const positive = fc.double({ min: 0, max: 1e6, noNaN: true }).map((value) => value + 0);
 const share = fc.double({ min: 0, max: 1, noNaN: true }).map((value) => value + 0);
 
@@ -189,7 +191,7 @@ const CONTROL_EVENTS: { [E in ControlEvents as E['type']]: fc.Arbitrary<E> } = {
     policy,
     text,
     name: text,
-    value: fc.double({ noDefaultInfinity: true, noNaN: true }),
+    value: finite,
     ...change,
   }),
   'tuning-looked': fc.record({
@@ -204,8 +206,8 @@ const CONTROL_EVENTS: { [E in ControlEvents as E['type']]: fc.Arbitrary<E> } = {
     name: text,
     kind: fc.constantFrom(...STEP_KINDS),
     direction: fc.constantFrom('up' as const, 'down' as const),
-    from: fc.double({ noDefaultInfinity: true, noNaN: true }),
-    to: fc.double({ noDefaultInfinity: true, noNaN: true }),
+    from: finite,
+    to: finite,
     domain: text,
     version: count,
     reason: text,

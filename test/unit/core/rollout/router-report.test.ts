@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import {
   type RouterReport,
   readRouterReport,
+  refusalsOf,
   writeRouterReport,
 } from '../../../../src/core/rollout/router-report.ts';
 
@@ -48,5 +49,29 @@ describe('a router’s report', () => {
         expect(() => readRouterReport(text)).not.toThrow();
       }),
     );
+  });
+});
+
+describe('the refusals of an epoch', () => {
+  const refused = (epoch: number, reason: string): string =>
+    writeRouterReport({ status: 'refused', epoch, what: 'canary', reason });
+
+  it('are those of routers that do not run what its pointer says', () => {
+    const reports = new Map([
+      ['r#1', refused(7, 'digest')],
+      ['r#2', refused(6, 'before')],
+      ['r#3', writeRouterReport({ status: 'applied', epoch: 7 })],
+      ['r#4', '{'],
+    ]);
+    expect(refusalsOf(reports, 7)).toEqual(['r#1: canary: digest']);
+  });
+
+  it('are at most 20, of at most 500 characters: they go into the log with each look', () => {
+    const reports = new Map(
+      Array.from({ length: 5_000 }, (_, at) => [`r#${at}`, refused(7, 'x'.repeat(9_000))]),
+    );
+    const found = refusalsOf(reports, 7);
+    expect(found).toHaveLength(20);
+    expect(found.every((text) => text.length === 500)).toBe(true);
   });
 });

@@ -7,41 +7,8 @@ import {
   type TargetWanted,
 } from '../../../../src/core/routing/choose.ts';
 import { FleetState } from '../../../../src/core/routing/fleet-state.ts';
-import type { SlotAck, WorkerStatus } from '../../../../src/core/routing/slot.ts';
-
-function status(fields: Partial<WorkerStatus>): WorkerStatus {
-  return {
-    pool: 'cpu',
-    capacityClass: 'dedicated',
-    accelerator: 'cpu',
-    worker: 'w1',
-    incarnation: 'i1',
-    sequence: 1,
-    slots: [0],
-    kernels: ['dense'],
-    memories: ['host'],
-    models: [{ family: 'ranker', version: '1', variant: 'baseline', isPublished: false }],
-    speed: 1,
-    batchRequests: 1,
-    queuedPredictedMs: 0,
-    ...fields,
-  };
-}
-
-function ack(fields: Partial<SlotAck>): SlotAck {
-  return {
-    pool: 'cpu',
-    slot: 0,
-    incarnation: 'i1',
-    completed: [],
-    sojournMs: [],
-    serviceMs: 0,
-    lastSequenceSeen: -1,
-    queuedPredictedMs: 0,
-    batchRequests: 1,
-    ...fields,
-  };
-}
+import type { WorkerStatus } from '../../../../src/core/routing/slot.ts';
+import { slotAck, workerStatus } from './routing.fixture.ts';
 
 const target: TargetWanted = { accelerator: 'gpu', kernel: 'dense', memory: 'host', fallback: ['cpu'] };
 const model: ModelWanted = { family: 'ranker', version: undefined, variant: 'baseline', isPinned: false };
@@ -50,7 +17,7 @@ const poolsOf = (accelerator: string): string[] =>
 
 function fleet(...statuses: Partial<WorkerStatus>[]): FleetState {
   const state = new FleetState({ statusStaleMs: 1_000, creditsMax: 100 });
-  for (const fields of statuses) state.applyStatus(status(fields), 0);
+  for (const fields of statuses) state.applyStatus(workerStatus(fields), 0);
   return state;
 }
 
@@ -194,10 +161,10 @@ describe('score and pick', () => {
     state.recordDispatch(slot, { sequence: 1, predictedMs: 7, dispatchedAtMs: 0, giveUpAtMs: 1_000 });
     state.recordDispatch(slot, { sequence: 2, predictedMs: 5, dispatchedAtMs: 0, giveUpAtMs: 1_000 });
     expect(slot.expectedWaitMs(0)).toBe(12);
-    state.applyAck(ack({ lastSequenceSeen: 1, queuedPredictedMs: 7 }), 3);
+    state.applyAck(slotAck({ lastSequenceSeen: 1, queuedPredictedMs: 7 }), 3);
     expect(slot.expectedWaitMs(3)).toBe(12);
     state.applyAck(
-      ack({ lastSequenceSeen: 2, completed: [1, 2], sojournMs: [1, 1], queuedPredictedMs: 0 }),
+      slotAck({ lastSequenceSeen: 2, completed: [1, 2], sojournMs: [1, 1], queuedPredictedMs: 0 }),
       4,
     );
     expect(slot.expectedWaitMs(4)).toBe(0);
@@ -219,16 +186,16 @@ describe('score and pick', () => {
 describe('who holds a slot', () => {
   it('is the last incarnation that claimed it; a late heartbeat or acknowledgement of another changes nothing', () => {
     const state = fleet({ incarnation: 'old', sequence: 9 });
-    state.applyStatus(status({ incarnation: 'new', sequence: 1 }), 10);
-    expect(state.applyAck(ack({ incarnation: 'old', queuedPredictedMs: 99 }), 11)).toBe(false);
-    expect(state.applyAck(ack({ incarnation: 'new', queuedPredictedMs: 5 }), 11)).toBe(true);
-    state.applyStatus(status({ incarnation: 'new', sequence: 1, kernels: ['late'] }), 12);
+    state.applyStatus(workerStatus({ incarnation: 'new', sequence: 1 }), 10);
+    expect(state.applyAck(slotAck({ incarnation: 'old', queuedPredictedMs: 99 }), 11)).toBe(false);
+    expect(state.applyAck(slotAck({ incarnation: 'new', queuedPredictedMs: 5 }), 11)).toBe(true);
+    state.applyStatus(workerStatus({ incarnation: 'new', sequence: 1, kernels: ['late'] }), 12);
     expect([...state.allSlots()][0]?.status.kernels).toEqual(['dense']);
   });
 
   it('is nobody once the worker let it go or left', () => {
     const state = fleet({ slots: [0, 1] });
-    state.applyStatus(status({ sequence: 2, slots: [1] }), 5);
+    state.applyStatus(workerStatus({ sequence: 2, slots: [1] }), 5);
     expect(
       state
         .slotsOf('cpu')

@@ -1,37 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { FleetState } from '../../../../src/core/routing/fleet-state.ts';
-import type { Slot, SlotAck, WorkerStatus } from '../../../../src/core/routing/slot.ts';
+import type { Slot } from '../../../../src/core/routing/slot.ts';
+import { slotAck, workerStatus } from './routing.fixture.ts';
 
-const CPU: WorkerStatus = {
-  pool: 'cpu',
-  capacityClass: 'dedicated',
-  accelerator: 'cpu',
-  worker: 'w1',
-  incarnation: 'life 1',
-  sequence: 1,
-  slots: [0],
-  kernels: ['dense'],
-  memories: ['host'],
-  models: [],
-  speed: 1,
-  batchRequests: 1,
-  queuedPredictedMs: 0,
-};
-
-function ack(fields: Partial<SlotAck>): SlotAck {
-  return {
-    pool: 'cpu',
-    slot: 0,
-    incarnation: 'life 1',
-    completed: [],
-    sojournMs: [],
-    serviceMs: 0,
-    lastSequenceSeen: -1,
-    queuedPredictedMs: 0,
-    batchRequests: 1,
-    ...fields,
-  };
-}
+const CPU = workerStatus({ models: [] });
 
 /** A fleet of one slot with the dispatches 1, 2, 3 of 10 ms each on it. */
 function dispatched(): { fleet: FleetState; slot: Slot } {
@@ -47,21 +19,23 @@ function dispatched(): { fleet: FleetState; slot: Slot } {
 describe('a slot whose worker starts anew', () => {
   it('has in front of it all that is outstanding: nothing of it reached the new life', () => {
     const { fleet, slot } = dispatched();
-    fleet.applyAck(ack({ lastSequenceSeen: 3, queuedPredictedMs: 30 }), 5);
+    fleet.applyAck(slotAck({ lastSequenceSeen: 3, queuedPredictedMs: 30 }), 5);
     expect(slot.expectedWaitMs(5)).toBe(30);
     fleet.applyStatus({ ...CPU, incarnation: 'life 2', queuedPredictedMs: 4 }, 10);
     expect(slot.expectedWaitMs(10)).toBe(34);
     expect(slot.credits.outstanding).toBe(3);
-    fleet.applyAck(ack({ incarnation: 'life 2', lastSequenceSeen: 3, queuedPredictedMs: 20 }), 12);
+    fleet.applyAck(slotAck({ incarnation: 'life 2', lastSequenceSeen: 3, queuedPredictedMs: 20 }), 12);
     expect(slot.expectedWaitMs(12)).toBe(20);
   });
 
   it('has its credits back from whichever life ended what was dispatched, but its queue only from the present one', () => {
     const { fleet, slot } = dispatched();
     fleet.applyStatus({ ...CPU, incarnation: 'life 2' }, 10);
-    expect(fleet.applyAck(ack({ completed: [1], sojournMs: [1], queuedPredictedMs: 500 }), 11)).toBe(true);
+    expect(fleet.applyAck(slotAck({ completed: [1], sojournMs: [1], queuedPredictedMs: 500 }), 11)).toBe(
+      true,
+    );
     expect([slot.credits.outstanding, slot.expectedWaitMs(11)]).toEqual([2, 20]);
-    expect(fleet.applyAck(ack({ incarnation: 'life 3', completed: [2, 3], sojournMs: [1, 1] }), 12)).toBe(
+    expect(fleet.applyAck(slotAck({ incarnation: 'life 3', completed: [2, 3], sojournMs: [1, 1] }), 12)).toBe(
       true,
     );
     expect([slot.credits.outstanding, slot.expectedWaitMs(12)]).toEqual([0, 0]);
@@ -70,7 +44,7 @@ describe('a slot whose worker starts anew', () => {
   it('is told so by an earlier life that ended nothing: there is no more room than before', () => {
     const { fleet } = dispatched();
     fleet.applyStatus({ ...CPU, incarnation: 'life 2' }, 10);
-    expect(fleet.applyAck(ack({ completed: [9], sojournMs: [1] }), 11)).toBe(false);
+    expect(fleet.applyAck(slotAck({ completed: [9], sojournMs: [1] }), 11)).toBe(false);
   });
 });
 
@@ -87,13 +61,13 @@ describe('a worker that left and comes back', () => {
 describe('an acknowledgement', () => {
   it('of a slot that nobody claimed changes nothing', () => {
     const { fleet } = dispatched();
-    expect(fleet.applyAck(ack({ slot: 7, completed: [1] }), 1)).toBe(false);
-    expect(fleet.applyAck(ack({ pool: 'gpu', completed: [1] }), 1)).toBe(false);
+    expect(fleet.applyAck(slotAck({ slot: 7, completed: [1] }), 1)).toBe(false);
+    expect(fleet.applyAck(slotAck({ pool: 'gpu', completed: [1] }), 1)).toBe(false);
   });
 
   it('that comes twice gives each credit back once', () => {
     const { fleet, slot } = dispatched();
-    for (let n = 0; n < 2; n += 1) fleet.applyAck(ack({ completed: [1], sojournMs: [1] }), 1);
+    for (let n = 0; n < 2; n += 1) fleet.applyAck(slotAck({ completed: [1], sojournMs: [1] }), 1);
     expect(slot.credits.outstanding).toBe(2);
   });
 });

@@ -136,7 +136,7 @@ describe('tuning: what a step did', () => {
   });
 
   it('backs off where the traffic did not move', () => {
-    const busy = { requests: 9_000 };
+    const busy = { requests: 9_000, utilisation: 0.4 };
     const slow = { hbm: { factor: 2, ...busy }, l2: busy };
     const told = periods(periods(TOLD, 10, { hbm: busy, l2: busy }), 3, slow);
     expect(told.events.at(-1)).toMatchObject({
@@ -188,6 +188,17 @@ describe('tuning: the way back', () => {
     expect(stepsSince(loaded, busy)).toEqual([]);
     const night: Period = { hbm: { requests: 500 }, l2: { requests: 700 } };
     expect(stepsSince(busy, periods(busy, 2, night))).toMatchObject([{ kind: 'back', to: 100 }]);
+  });
+
+  it('waits for more to do it with, where its kernels were slow since batches grew under load', () => {
+    const lacking = { factor: 5, kernelFactor: 1.8, utilisation: 0.9 };
+    const loaded = periods(usual, 2, { hbm: lacking });
+    expect(stepsSince(usual, loaded)).toMatchObject([{ kind: 'away', direction: 'up' }]);
+    const relieved: Period = { hbm: { ...RELIEVED, utilisation: 0.7 }, l2: MORE };
+    const busy = periods(loaded, 15, relieved);
+    expect(stepsSince(loaded, busy)).toEqual([]);
+    const again: Period = { hbm: { ...RELIEVED, utilisation: 0.35 }, l2: MORE };
+    expect(stepsSince(busy, periods(busy, 2, again))).toMatchObject([{ kind: 'back', to: 100 }]);
   });
 
   it('takes longer to turn each time the trouble returns', () => {

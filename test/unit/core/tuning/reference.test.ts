@@ -18,6 +18,7 @@ function domain(ms: number, { spread = 2, count = 1_000 } = {}): DomainObservati
     memory: 'hbm',
     requests: count,
     utilisation: 0.5,
+    simulated: false,
     latency: { queue: summary(ms / 100), kernel: summary(ms / 2), endToEnd: summary(ms) },
   };
 }

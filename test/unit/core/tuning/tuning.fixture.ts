@@ -100,16 +100,20 @@ export function stepsSince(earlier: Told, told: Told): TuningStepped[] {
 export function observe(told: Told, given: Period, terms: TuningTerms): TuningObservation {
   const limits = limitsOf(told.state);
   const domain = (pool: string, memory: string, doing: Doing = {}): DomainObservation => {
-    const { factor = 1, requests = 900, utilisation = 0.4 } = doing;
+    const { factor = 1, requests = 900 } = doing;
+    const kernelFactor = doing.kernelFactor ?? factor;
+    // what takes twice as long keeps its device busy for twice as long
+    const { utilisation = Math.min(1, (0.35 * kernelFactor * requests) / 900) } = doing;
     const known = limits[`${pool}/${memory}`];
     return {
       pool,
       memory,
       requests,
       utilisation,
+      simulated: false,
       latency: {
         queue: summary(requests, 50 * (doing.queueFactor ?? factor), known?.queue),
-        kernel: summary(requests, 100 * (doing.kernelFactor ?? factor), known?.kernel),
+        kernel: summary(requests, 100 * kernelFactor, known?.kernel),
         endToEnd: summary(requests, 150 * factor, known?.endToEnd),
       },
     };

@@ -139,6 +139,16 @@ describe('openRepository', () => {
       inputs((input) => Object.assign(input, { units: 'm' }), 'user'),
       /inputs\[0\]: unknown key units; allowed: name/,
     ],
+    [
+      'an input that no object could hold by its name',
+      inputs((input) => Object.assign(input, { name: '__proto__' }), 'user'),
+      /inputs\[0\].name: must be none of __proto__/,
+    ],
+    [
+      'a hint that no request could carry',
+      (config) => Object.assign(config, { hints: [{ name: 'constructor', default: 0 }] }),
+      /hints\[0\].name: must be none of __proto__/,
+    ],
     ['a missing key', (config) => delete config.rankBy, /rankBy: /],
     ['another format', (config) => Object.assign(config, { format: 2 }), /format: /],
     ['another variant', (config) => Object.assign(config, { variant: 'best' }), /variant: .*baseline/],

@@ -41,9 +41,12 @@ describe('service time', () => {
     );
   });
 
-  test.each([{ kernel: 'quantum' }, { memory: 'tape' }])('is unknown for %o', (change) => {
-    expect(() => meanServiceMs(a100, { ...batch, ...change })).toThrowError(RangeError);
-  });
+  test.each([{ kernel: 'quantum' }, { memory: 'tape' }, { kernel: 'toString' }, { memory: 'toString' }])(
+    'is unknown for %o',
+    (change) => {
+      expect(() => meanServiceMs(a100, { ...batch, ...change })).toThrowError(RangeError);
+    },
+  );
 });
 
 describe('jitter', () => {

@@ -61,6 +61,7 @@ async function start(overrides: Partial<AcceleratorWorkerConfig> = {}) {
         unloadAfterMs: 60_000,
         batchRequestsMax: 4,
         batchCandidatesMax: 100,
+        batchMsMax: 1_000,
         batchesInFlightMax: 1,
         tries: 3,
         ...overrides,

@@ -65,6 +65,7 @@ export function startWorker(options: WorkerOptions = {}) {
       expectedSpeed: 1,
       batchRequestsMax: 4,
       batchCandidatesMax: 100,
+      batchMsMax: 1_000,
       batchesInFlightMax: 1,
       tries: 3,
       ...options.config,

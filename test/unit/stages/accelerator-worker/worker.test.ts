@@ -360,6 +360,34 @@ describe('the load', () => {
     await turn();
     expect(worker.load()).toMatchObject({ completedPredictedMs: 7, busyMs: 30, serviceMs: 11 });
   });
+
+  const fits = [
+    { predictedMs: 0, batchRequests: 8 },
+    { predictedMs: 1, batchRequests: 8 },
+    { predictedMs: 3, batchRequests: 6 },
+    { predictedMs: 90, batchRequests: 1 },
+  ];
+  it.each(fits)(
+    'asks for $batchRequests requests of $predictedMs ms each to fill a batch of 20 ms',
+    async ({ predictedMs, batchRequests }) => {
+      const config = { batchRequestsMax: 8, batchMsMax: 20 };
+      const { worker, model, take, turn } = startWorker({ config });
+      expect(worker.load().batchRequests).toBe(8);
+      take({ predictedMs });
+      take({ predictedMs });
+      await turn();
+      model.batches[0]?.end();
+      await turn();
+      expect(worker.load().batchRequests).toBe(batchRequests);
+    },
+  );
+
+  it('runs no batch that is predicted to take longer than one may', async () => {
+    const { model, take, turn } = startWorker({ config: { batchMsMax: 9 } });
+    for (let n = 0; n < 4; n += 1) take({ scoreLimit: 1 });
+    await turn();
+    expect(model.batches[0]?.items).toHaveLength(3);
+  });
 });
 
 describe('every dispatch', () => {

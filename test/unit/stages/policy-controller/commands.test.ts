@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { makeSignature } from '../../../../src/contracts/records.ts';
+import { openCodecs } from '../records.fixture.ts';
 import { lead, openControlRoom, publish, rollBack, SCOPE, told } from './controller.fixture.ts';
 
 describe('commands', () => {
@@ -82,6 +83,17 @@ describe('commands', () => {
       /commands of type SET_TARGETS are not supported/,
     ],
     ['a command without an id', publish(3, { commandId: '' }), /no commandId/],
+    [
+      'a command with a long id',
+      publish(3, { commandId: 'x'.repeat(129) }),
+      /^the command's commandId has 129 characters; allowed: at most 128$/,
+    ],
+    [
+      'a command with a long scope',
+      publish(3, { scope: 'x'.repeat(300_000) }),
+      /scope has 300000 characters/,
+    ],
+    ['a command with a long actor', publish(3, { actor: 'x'.repeat(200) }), /actor has 200 characters/],
   ])('are refused with a reason, and change nothing: %s', async (_name, command, reason) => {
     const room = await openControlRoom();
     await lead(room);
@@ -152,13 +164,22 @@ describe('commands', () => {
 
   it('whose event is too large for the log are told in short, and the next one is decided', async () => {
     const room = await openControlRoom();
-    await lead(room);
-    await room.send(publish(1, { actor: 'x'.repeat(900_000) }));
+    await lead(room, { deps: { codecs: await openCodecs({ bytesMax: 3_000, envelopeBytesMax: 0 }) } });
+    await room.send(publish(1, { body: Buffer.alloc(2_000, 'x') }));
     await room.send(publish(2));
     await room.world.clock.advanceBy(2_000);
     expect(told(room).slice(1)).toEqual(['command-refused 1 0', 'policy-published 1 1 publish-2']);
     expect(room.events[1]?.reason).toMatch(/^TOO_LARGE: /);
     expect(await room.committed()).toBe(2);
+  });
+
+  it('with an id that is too long are told without it', async () => {
+    const room = await openControlRoom();
+    await lead(room);
+    await room.send(publish(1, { commandId: 'x'.repeat(400_000), scope: 'y'.repeat(400_000) }));
+    await room.world.clock.advanceBy(100);
+    expect(room.events[1]).toMatchObject({ commandId: '', scope: 'control', actor: 'unknown' });
+    expect(room.events[1]?.reason).toMatch(/commandId has 400000 characters/);
   });
 
   it('have a nameless actor told as unknown', async () => {

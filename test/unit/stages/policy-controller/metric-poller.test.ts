@@ -34,32 +34,44 @@ describe('the poller of guardrails', () => {
     const store = handDriven();
     const poller = new MetricPoller(store);
     const queries = [guardrail('a'), guardrail('b')];
-    expect(poller.take('policy/feed', queries)).toEqual({});
+    expect(poller.take('policy/feed', 'one', queries)).toEqual({});
     expect(store.asked).toEqual(['query of a', 'query of b']);
     await store.answer(1);
-    expect(poller.take('policy/feed', queries)).toEqual({ a: readingOf([1]), b: readingOf([1]) });
+    expect(poller.take('policy/feed', 'one', queries)).toEqual({ a: readingOf([1]), b: readingOf([1]) });
     await store.answer(2);
-    expect(poller.take('policy/feed', queries)).toEqual({ a: readingOf([2]), b: readingOf([2]) });
+    expect(poller.take('policy/feed', 'one', queries)).toEqual({ a: readingOf([2]), b: readingOf([2]) });
   });
 
   it('asks no second time while the first has no answer, and hands no reading out twice', async () => {
     const store = handDriven();
     const poller = new MetricPoller(store);
     for (let looks = 0; looks < 3; looks += 1)
-      expect(poller.take('policy/feed', [guardrail('a')])).toEqual({});
+      expect(poller.take('policy/feed', 'one', [guardrail('a')])).toEqual({});
     expect(store.asked).toHaveLength(1);
     await store.answer(1);
-    expect(poller.take('policy/feed', [])).toEqual({ a: readingOf([1]) });
-    expect(poller.take('policy/feed', [])).toEqual({});
+    expect(poller.take('policy/feed', 'one', [])).toEqual({ a: readingOf([1]) });
+    expect(poller.take('policy/feed', 'one', [])).toEqual({});
     expect(store.asked).toHaveLength(1);
+  });
+
+  it('knows nothing of an earlier rollout, also where its answer comes late', async () => {
+    const store = handDriven();
+    const poller = new MetricPoller(store);
+    poller.take('policy/feed', 'one', [guardrail('a')]);
+    await store.answer(1);
+    expect(poller.take('policy/feed', 'two', [guardrail('a')])).toEqual({});
+    poller.take('policy/feed', 'three', [guardrail('a')]);
+    await store.answer(2);
+    expect(poller.take('policy/feed', 'three', [guardrail('a')])).toEqual({ a: readingOf([2]) });
+    expect(poller.take('policy/feed', 'four', [guardrail('a')])).toEqual({});
   });
 
   it('keeps the readings of one policy from another', async () => {
     const store = handDriven();
     const poller = new MetricPoller(store);
-    poller.take('policy/feed', [guardrail('a')]);
+    poller.take('policy/feed', 'one', [guardrail('a')]);
     await store.answer(1);
-    expect(poller.take('policy/other', [guardrail('a')])).toEqual({});
-    expect(poller.take('policy/feed', [guardrail('a')])).toEqual({ a: readingOf([1]) });
+    expect(poller.take('policy/other', 'one', [guardrail('a')])).toEqual({});
+    expect(poller.take('policy/feed', 'one', [guardrail('a')])).toEqual({ a: readingOf([1]) });
   });
 });

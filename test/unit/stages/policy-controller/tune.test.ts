@@ -33,10 +33,10 @@ function fakeTuner() {
   const followed: number[] = [];
   const tuner: NonNullable<ControllerDeps['tuner']> = {
     follow: ({ version }) => void followed.push(version),
-    observe({ document, rollout }, state, atMs) {
+    observe({ document, rollout }, state, periodMs, atMs) {
       const { version, tuned } = document;
       const value = tuned.get('floor') ?? 100;
-      const told = { state, events: [], atMs: atMs - TERMS.periodMs, version, value };
+      const told = { state, events: [], atMs: atMs - periodMs, version, value };
       return { ...observe(told, { hbm: doing.hbm, rollout }, TERMS), rollout };
     },
   };

@@ -54,6 +54,7 @@ const status = (utilisation: number) =>
     incarnation: '1',
     accelerator: 'gpu-a100',
     backend: 'simulated',
+    simulated: true,
     models: [],
     build: '1',
     utilisation,
@@ -62,27 +63,34 @@ const status = (utilisation: number) =>
 describe('TuningWindows', () => {
   it('merges windows by pool and memory domain, each once', () => {
     const windows = new TuningWindows();
-    expect(windows.observe(1, 7, {}, 1_000)).toBeUndefined();
+    expect(windows.observe(1, 7, {}, 180_000, 1_000)).toBeUndefined();
     windows.takeWindow(window(1));
     windows.takeWindow(window(2));
     windows.takeWindow(window(2));
     windows.takeWindow(window(3, { memory: 'l2', outcomes: { SCORED: 1 } }));
     windows.takeStatus(status(0.2));
     windows.takeStatus(status(0.6));
-    const seen = windows.observe(1, 7, { 'a100/hbm': { queue: 1.5, kernel: 100, endToEnd: 20 } }, 181_000);
+    const seen = windows.observe(
+      1,
+      7,
+      { 'a100/hbm': { queue: 1.5, kernel: 100, endToEnd: 20 } },
+      180_000,
+      181_000,
+    );
     expect(seen).toMatchObject({
       periodMs: 180_000,
       domains: {
         'a100/hbm': {
           requests: 20,
           utilisation: 0.4,
+          simulated: true,
           latency: { queue: { count: 20, over: 8 }, kernel: { count: 20, over: 0 } },
         },
         'a100/l2': { requests: 1, latency: { endToEnd: { over: 0 } } },
       },
     });
     expect(seen?.domains['a100/hbm']?.latency.kernel.p50Ms).toBeCloseTo(14, 0);
-    expect(windows.observe(1, 7, {}, 361_000)).toEqual({ periodMs: 180_000, domains: {} });
+    expect(windows.observe(1, 7, {}, 180_000, 361_000)).toEqual({ periodMs: 180_000, domains: {} });
   });
 
   it('counts what the live version decided, in its stable arm', () => {
@@ -91,8 +99,18 @@ describe('TuningWindows', () => {
     windows.takeWindow(window(1));
     windows.takeWindow(window(2, { policyEpoch: 8, arm: 'CANARY' }));
     windows.takeWindow(window(3, { policyEpoch: 9 }));
-    expect(windows.observe(2, 9, {}, 1_000)?.domains['a100/hbm']?.requests).toBe(10);
-    expect(windows.observe(3, 10, {}, 2_000)).toBeUndefined();
+    expect(windows.observe(2, 9, {}, 1_000, 1_000)?.domains['a100/hbm']?.requests).toBe(10);
+    expect(windows.observe(3, 10, {}, 1_000, 2_000)).toBeUndefined();
+  });
+
+  it('answers for whole periods only: part of one, after another version went live, is not taken for all of it', () => {
+    const windows = new TuningWindows();
+    windows.begin(2, 8, 170_000);
+    windows.takeWindow(window(1, { policyEpoch: 8 }));
+    expect(windows.observe(2, 8, {}, 180_000, 180_000)).toBeUndefined();
+    windows.takeWindow(window(2, { policyEpoch: 8 }));
+    const seen = windows.observe(2, 8, {}, 180_000, 350_000);
+    expect([seen?.periodMs, seen?.domains['a100/hbm']?.requests]).toEqual([180_000, 20]);
   });
 });
 
@@ -128,7 +146,7 @@ describe('openTuner', () => {
     };
     tuner = await world.settle(openTuner(deps, FLEET));
     const tuned: Tuned = { document: parsePolicy(policyText()), epoch: 7, nextVersion: 2, rollout: 'none' };
-    expect(tuner.observe(tuned, INITIAL_TUNING, 5_000)).toBeUndefined();
+    expect(tuner.observe(tuned, INITIAL_TUNING, 180_000, 5_000)).toBeUndefined();
     await clock.advanceBy(1_000);
     for (let i = 0; i < 100; i += 1) {
       const request = routable({ requestId: `r${i}`, signals: { activationBytes: 1_000 * (i + 1) } });
@@ -137,7 +155,7 @@ describe('openTuner', () => {
     await produce(topics.fixed('latency-metrics'), 'w', codecs.for('WorkerWindow').encode(window(1)));
     await produce(topics.fixed('pool-status'), 'w', codecs.for('PoolStatus').encode(status(0.5)));
     await clock.advanceBy(179_000);
-    const observation = tuner.observe(tuned, INITIAL_TUNING, 185_000);
+    const observation = tuner.observe(tuned, INITIAL_TUNING, 180_000, 185_000);
     expect(observation).toMatchObject({
       atMs: 185_000,
       version: 1,

@@ -102,6 +102,12 @@ describe('a candidate in shadow', () => {
     expect(take()).toMatchObject({ shadow: [], shadowLeaves: {}, projectedUtilisation: {} });
   });
 
+  it('counts leaves by whatever a leaf may be called', () => {
+    const { route, take } = startShadow(policy(CANDIDATE_TREE.replace('all', 'toString'), 2));
+    for (let n = 0; n < 2; n += 1) route();
+    expect(Object.entries(take().shadowLeaves)).toEqual([['toString', 2]]);
+  });
+
   it.each([
     ['names the leaf', 'expect: {leaves: [all]}', 0],
     ['names no leaves', 'expect: {changedShare: [0, 1]}', 0],

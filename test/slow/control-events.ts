@@ -1,0 +1,44 @@
+import type { Connection } from '../../src/client/connection.ts';
+import { type CommandType, type ControlEvent, makeControlCommand } from '../../src/contracts/records.ts';
+import { eventually } from './real-pipeline.ts';
+
+/** The control topics as an operator uses them, and an auditor reads them. */
+export interface ControlRoom {
+  /** All that was decided, in its order. */
+  readonly events: readonly ControlEvent[];
+  /** Sends a command, and waits until it is decided. @throws where it is refused */
+  send(type: CommandType, body: string): Promise<void>;
+}
+
+export async function openControlRoom(client: Connection, scope: string): Promise<ControlRoom> {
+  const { bus, codecs, topics, newId } = client;
+  const events: ControlEvent[] = [];
+  const codec = codecs.for('ControlEvent');
+  let taking = Promise.resolve();
+  await bus.read({ topics: [topics.fixed('control-events')], startAt: 'earliest' }, (records) => {
+    taking = taking.then(async () => {
+      for (const { value } of records) {
+        const first = codec.decode(value);
+        if (first.status === 'schema-unknown') await codecs.learn(first.schemaId);
+        const decoded = codec.decode(value);
+        if (decoded.status === 'ok') events.push(decoded.value);
+      }
+    });
+  });
+  return {
+    events,
+    async send(type, body) {
+      const commandId = newId();
+      const command = makeControlCommand({ commandId, scope, type, body: Buffer.from(body), actor: 'test' });
+      await bus.produce({
+        topic: topics.fixed('control'),
+        partition: 0,
+        key: Buffer.from(scope),
+        value: codecs.for('ControlCommand').encode(command),
+      });
+      await eventually(() => events.some((event) => event.commandId === commandId), `${type} is decided`);
+      const refused = events.find((event) => event.commandId === commandId && !event.accepted);
+      if (refused !== undefined) throw new Error(`${type} was refused: ${refused.reason}`);
+    },
+  };
+}
