@@ -1,8 +1,9 @@
-import { createPrivateKey } from 'node:crypto';
+import { createHash, createPrivateKey } from 'node:crypto';
 import { ed25519PublicKey, ed25519Signer } from '../../src/adapters/system/ed25519.ts';
 import { signCommand } from '../../src/client/sign-command.ts';
 import { type ControlCommand, makeControlCommand } from '../../src/contracts/records.ts';
 import type { ControlKey } from '../../src/core/control/key-ring.ts';
+import { manifestText } from '../../src/core/model/published-model.ts';
 import type { Generator } from '../../src/core/random/generator.ts';
 import type { Signer } from '../../src/ports/signatures.ts';
 import { oneIn, pick } from './pick.ts';
@@ -10,6 +11,8 @@ import { oneIn, pick } from './pick.ts';
 const NAMES = ['feed', 'feed', 'feed', 'feed', 'feed', 'feed', 'toString', 'a.b'];
 const SCOPES = [
   ...NAMES.map((name) => `policy/${name}`),
+  'model/ranker',
+  'model/__proto__',
   'keys',
   '',
   'policy/__proto__',
@@ -22,6 +25,7 @@ export const TYPES = [
   ...[
     'PUBLISH_POLICY',
     'PUBLISH_POLICY',
+    'PUBLISH_MODEL',
     'START',
     'START',
     'START',
@@ -61,8 +65,25 @@ export function policyText(draw: Generator, name: string, version: number): stri
     ', "rollout": {"shadow": "0s", "canary": {"percent": 5, "dwell": "0s"}, "ramp": [50], "rampDwell": "0s"}',
     ', "rollout": {"shadow": "1s", "canary": {"percent": 50, "dwell": "1s"}, "ramp": [], "unit": "requestId"}',
   ]);
+  const models = oneIn(draw, 4) ? `, "models": {"ranker": ${1 + draw.below(4)}}` : '';
   const expect = oneIn(draw, 4) ? `, "expect": {"leaves": ["${leaf}"]}` : '';
-  return `{"apiVersion": "millrace/v1", "kind": "RoutingPolicy", "name": "${name}", "version": ${version}, "signals": {"a": "double", "b": "int"}, "tree": [{"id": "${leaf}", "when": '${when}', "to": {"accelerator": "cpu", "kernel": "dense", "memory": "host"}}, {"id": "node", "to": {"accelerator": "gpu-a100", "kernel": "dense"}}]${rollout}${expect}}`;
+  return `{"apiVersion": "millrace/v1", "kind": "RoutingPolicy", "name": "${name}", "version": ${version}, "signals": {"a": "double", "b": "int"}, "tree": [{"id": "${leaf}", "when": '${when}', "to": {"accelerator": "cpu", "kernel": "dense", "memory": "host"}}, {"id": "node", "to": {"accelerator": "gpu-a100", "kernel": "dense"}}]${rollout}${expect}${models}}`;
+}
+
+const digestOf = (text: string): string => `sha256:${createHash('sha256').update(text).digest('hex')}`;
+
+/** A version whose files are one of two sets, so that one that is published again is often another. */
+function modelText(draw: Generator): string {
+  const files = ['config.yaml', pick(draw, ['model.onnx', '__proto__', 'toString'])]
+    .map((name) => ({ name, bytes: 1 + draw.below(2), digest: digestOf(name) }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+  return JSON.stringify({
+    family: pick(draw, ['ranker', 'ranker', 'constructor']),
+    version: String(1 + draw.below(4)),
+    source: pick(draw, ['/models/ranker', 'https://models.example/ranker/', 'file:///models', '../models']),
+    digest: oneIn(draw, 8) ? digestOf('') : digestOf(manifestText(files)),
+    files,
+  });
 }
 
 const BODIES = {
@@ -139,6 +160,7 @@ function bodyOf(draw: Generator, type: ControlCommand['type'], name: string, new
   const isNext = type === 'PUBLISH_POLICY' && !oneIn(draw, 4);
   const version = isNext ? newest(name) + 1 : oneIn(draw, 3) ? 1 + draw.below(6) : newest(name);
   if (type === 'PUBLISH_POLICY') return policyText(draw, name, version);
+  if (type === 'PUBLISH_MODEL' && !oneIn(draw, 8)) return modelText(draw);
   if (oneIn(draw, 12)) return pick(draw, ODD_BODIES);
   if (oneIn(draw, 100)) return huge(draw, newest(name));
   return Object.hasOwn(BODIES, type)
@@ -168,7 +190,7 @@ export function commandOf(draw: Generator, sequence: number, newest: Newest): Co
   const name = pick(draw, NAMES);
   let body = bodyOf(draw, type, name, newest);
   if (oneIn(draw, 16)) body = damageText(draw, body);
-  const own = type === 'REVOKE_KEY' ? 'keys' : `policy/${name}`;
+  const own = ownScope(type, name);
   const command = makeControlCommand({
     commandId: oneIn(draw, 20)
       ? pick(draw, ['', '__proto__', 'toString', `c-${draw.below(sequence + 1)}`])
@@ -180,6 +202,11 @@ export function commandOf(draw: Generator, sequence: number, newest: Newest): Co
   });
   if (!oneIn(draw, 300)) return command;
   return { ...command, [pick(draw, ['commandId', 'scope', 'actor'])]: 'x'.repeat(1 << draw.below(20)) };
+}
+
+function ownScope(type: ControlCommand['type'], name: string): string {
+  if (type === 'REVOKE_KEY') return 'keys';
+  return type === 'PUBLISH_MODEL' ? 'model/ranker' : `policy/${name}`;
 }
 
 /** An earlier command once more, with something else in one place. Policies are not read anew for it. */

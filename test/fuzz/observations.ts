@@ -25,8 +25,8 @@ export function observationOf(draw: Generator): Observation {
     scores: oneIn(draw, 3) ? { click: headOf(draw), toString: headOf(draw) } : {},
     metrics: oneIn(draw, 3) ? { watched: readingOf(draw), valueOf: readingOf(draw) } : {},
     fingerprint: oneIn(draw, 20) ? pick(draw, ['', 'other', '__proto__']) : 'build',
-    modelsNotReady: oneIn(draw, 20) ? ['ranker@3: worker-1: it is loading'] : [],
     refusals: oneIn(draw, 30) ? ['router-1: canary: INVALID_POLICY'] : [],
+    modelsNotReady: oneIn(draw, 30) ? ['w1 (pool cpu) refuses ranker@3: golden case 1'] : [],
   };
   return oneIn(draw, 40) ? impossible(draw, seen) : seen;
 }

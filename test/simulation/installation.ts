@@ -16,7 +16,6 @@ import { type VirtualClock, virtualClock } from '../../src/simulation/virtual-cl
 import { createAcceleratorWorkerStage } from '../../src/stages/accelerator-worker/stage.ts';
 import { createFeatureExtractorStage } from '../../src/stages/feature-extractor/stage.ts';
 import { DEFAULT_ROLLOUT_CONFIG } from '../../src/stages/policy-controller/controller-config.ts';
-import { openFleetVersions } from '../../src/stages/policy-controller/fleet-versions.ts';
 import { createPolicyControllerStage } from '../../src/stages/policy-controller/stage.ts';
 import { createFusedStage } from '../../src/stages/request-router/fused-stage.ts';
 import { PolicySource } from '../../src/stages/request-router/policy-source.ts';
@@ -59,12 +58,12 @@ export interface InstallationOptions {
   topology: 'split' | 'fused';
   /** With codecs of its own, on a registry that can be switched off. */
   ownRegistry?: boolean;
+  /** Model versions can be published; these, by `family@version`, are refused by every worker, for these reasons. */
+  refusals?: ReadonlyMap<string, string>;
   /** That of fleet.ts unless given. */
   layout?: Layout;
   /** Settings of controllers that are wired as in production; without any they are live at once with what is published, and see nothing. */
   controller?: Readonly<Record<string, unknown>>;
-  /** Model versions can be published; these, by `family@version`, are refused by every worker, for these reasons. */
-  refusals?: ReadonlyMap<string, string>;
 }
 
 export type RouterHost = Host<Stage & { router: Router }>;
@@ -335,10 +334,8 @@ export class Installation {
         startPolicyController(settings, deps, { fleet, store: this.store.connect() }),
       );
     }
-    return this.#start(name, async (deps) => {
-      const fleetVersions =
-        this.#options.refusals === undefined ? undefined : await openFleetVersions(deps, poolsOf(fleet));
-      return createPolicyControllerStage(
+    return this.#start(name, (deps) =>
+      createPolicyControllerStage(
         {
           controller: name,
           acceptUnsigned: true,
@@ -351,10 +348,9 @@ export class Installation {
           store: this.store.connect(),
           digest: digestOf,
           checkPolicy: (bytes) => compileChecked(bytes, fleet).document,
-          ...(fleetVersions && { fleetVersions }),
         },
-      );
-    });
+      ),
+    );
   }
 
   /** One of everything, and a worker per slot. */

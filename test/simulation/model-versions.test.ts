@@ -22,7 +22,9 @@ const naming = (version: number, ranker: string): string =>
 
 /** An installation with a controller that publishes to live at once, and traffic by the hundred. */
 async function open(topology: 'split' | 'fused', refusals: ReadonlyMap<string, string> = new Map()) {
-  const installation = new Installation({ seed: 3, deliveryDelayMs: 1, topology, refusals });
+  // wired as in production: it knows what workers can run
+  const controller = { 'controller.rollout': 'immediate' };
+  const installation = new Installation({ seed: 3, deliveryDelayMs: 1, topology, refusals, controller });
   await installation.open();
   installation.startAll();
   await installation.allSettled();

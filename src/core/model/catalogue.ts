@@ -24,6 +24,8 @@ export const CATALOGUE_SCOPE = 'models';
 
 /** Of a family, so many versions that no policy names are offered: the latest published. */
 const UNNAMED_PER_FAMILY = 4;
+/** More than a worker holds; of the longest that can be published so many are below a mebibyte, which is what the store takes. */
+const VERSIONS_MAX = 100;
 
 /** By `family@version`: what policies name. */
 export interface NamedByPolicies {
@@ -45,7 +47,8 @@ export function catalogueOf(models: readonly Publication[], { inUse, ever }: Nam
     if (!isNamed) unnamed.set(model.family, others + 1);
     versions.push({ ...publication, isNamed });
   }
-  return { versions: versions.reverse() };
+  const first = versions.toSorted((a, b) => Number(b.isNamed) - Number(a.isNamed)).slice(0, VERSIONS_MAX);
+  return { versions: first.sort((a, b) => a.publication - b.publication) };
 }
 
 const catalogueShape: Shape<Catalogue> = fields({
@@ -57,8 +60,7 @@ export function writeCatalogue(catalogue: Catalogue): string {
   return JSON.stringify(catalogue);
 }
 
-/** Far more than all the versions that it may hold take. */
-const CATALOGUE_LENGTH_MAX = 4 * 1024 * 1024;
+const CATALOGUE_LENGTH_MAX = 1024 * 1024;
 
 /** Undefined for what is none of any version. */
 export function readCatalogue(document: string): Catalogue | undefined {

@@ -116,14 +116,6 @@ export class Worker {
     };
   }
 
-  /** How many requests like those of late make a full batch: what a router should have under way so that no batch goes out half full. */
-  #batchRequests(): number {
-    const { batchRequestsMax, batchMsMax } = this.#config;
-    return this.#requestMs === 0
-      ? batchRequestsMax
-      : Math.max(1, Math.min(batchRequestsMax, Math.floor(batchMsMax / this.#requestMs)));
-  }
-
   /** Whether a request here waits for this model, or is computed by it. */
   isUsing(model: LoadedModel): boolean {
     const isOf = (work: Work<WorkerJob>): boolean => work.payload.model === model;
@@ -133,6 +125,14 @@ export class Worker {
       this.#alone.some(isOf) ||
       this.#queue.some(isOf)
     );
+  }
+
+  /** How many requests like those of late make a full batch: what a router should have under way so that no batch goes out half full. */
+  #batchRequests(): number {
+    const { batchRequestsMax, batchMsMax } = this.#config;
+    return this.#requestMs === 0
+      ? batchRequestsMax
+      : Math.max(1, Math.min(batchRequestsMax, Math.floor(batchMsMax / this.#requestMs)));
   }
 
   handle(delivery: Delivery<Dispatch>): void {

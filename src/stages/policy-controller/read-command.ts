@@ -45,10 +45,9 @@ export interface CommandReaderDeps {
 const SUPPORTED =
   'PUBLISH_POLICY, PUBLISH_MODEL, START, PROMOTE, HOLD, ABORT, ROLL_BACK, TUNE, RESEED, REVOKE_KEY';
 
+const REASONS_SHOWN_MAX = 5;
 /** Of a commandId, a scope, an actor: they stand in the log for ever. */
 const NAME_LENGTH_MAX = 128;
-
-const REASONS_SHOWN_MAX = 5;
 
 interface Sent {
   commandId: string;

@@ -19,6 +19,23 @@ describe('the catalogue of published versions', () => {
     expect(shown(['ranker@1', 'ranker@6', 'other@2'])).toEqual(['1!', '3', '4', '5', '6!', '7']);
   });
 
+  it('has no more than the store takes: those that are named, and the newest others', () => {
+    const files = Array.from({ length: 31 }, (_, n) => [`${n}${'x'.repeat(126)}`, 'weights']);
+    const texts = Object.fromEntries([['config.yaml', 'format: 1'], ...files]);
+    const source = `https://models.example/${'x'.repeat(990)}`;
+    const many = Array.from({ length: 300 }, (_, n) => ({
+      model: publishedModel('1', texts, { family: `family-${n}`, version: `${100_000_000 + n}`, source }),
+      publication: n + 1,
+    }));
+    const named = new Set(many.slice(0, 10).map(({ model }) => `${model.family}@${model.version}`));
+    const catalogue = catalogueOf(many, { inUse: named, ever: named });
+    const publications = catalogue.versions.map(({ publication }) => publication);
+    expect(publications).toHaveLength(100);
+    expect([publications[9], publications[10], publications.at(-1)]).toEqual([10, 211, 300]);
+    expect(Buffer.byteLength(writeCatalogue(catalogue))).toBeLessThan(1_048_576);
+    expect(readCatalogue(writeCatalogue(catalogue))).toEqual(catalogue);
+  });
+
   it('is read as it was written', () => {
     fc.assert(
       fc.property(fc.array(anyModel), (any) => {
