@@ -199,7 +199,7 @@ export async function startPolicyController(
   surroundings: { fleet: Fleet; store: ControlStore },
 ): Promise<Stage> {
   const { store } = surroundings;
-  const signer = controllerSigner(settings);
+  const signer = controllerSigner(settings, deps.telemetry.logger);
   const observer = await openRolloutObserver({ ...deps, store, digest: digestOf });
   const tuner = settings.controller.tuning ? await openTuner(deps, surroundings.fleet) : undefined;
   const stage = await createPolicyControllerStage(
