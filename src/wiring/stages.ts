@@ -215,7 +215,7 @@ export async function startPolicyController(
   surroundings: { fleet: Fleet; store: ControlStore },
 ): Promise<Stage> {
   const { store } = surroundings;
-  const signer = controllerSigner(settings);
+  const signer = controllerSigner(settings, deps.telemetry.logger);
   const observer = await openRolloutObserver({ ...deps, store, digest: digestOf });
   const fleetVersions = await openFleetVersions(deps, poolsOf(surroundings.fleet));
   const metrics = metricsOf(settings.controller);

@@ -53,9 +53,13 @@ export function policyTrust({ controller }: Settings, logger: Logger): PolicyTru
  * The controller's own key; undefined where it has none.
  * @throws MillraceError INVALID_CONFIG where it cannot be read, or is no controller's key in the key file
  */
-export function controllerSigner({ controller }: Settings): Signer | undefined {
+export function controllerSigner({ controller }: Settings, logger: Logger): Signer | undefined {
   const { signingKey, signingKeyId: keyId } = controller;
-  if (signingKey === '') return undefined;
+  if (signingKey === '') {
+    if (controller.tuning && !controller.acceptUnsigned)
+      logger.warn({}, 'nothing will be tuned: routers run nothing unsigned; set controller.signingKey');
+    return undefined;
+  }
   const signer = ed25519Signer({ keyId, privateKeyPem: readUserFile(signingKey) });
   const keys = keysOf(controller);
   if (keys.size === 0 || keys.get(keyId)?.role === 'controller') return signer;
