@@ -115,6 +115,22 @@ describe('what is kept', () => {
     expect(kept[0]?.pointer.canary?.policy.digest).toBe(canary === 'c' ? 'digest of c' : undefined);
   });
 
+  it('waits for the text of a canary, and then has it', async () => {
+    const lastKnownGood = memoryLastKnownGood();
+    const { clock, writer, publish, started, settle } = start({ lastKnownGood });
+    await publish(1, 'a');
+    await started();
+    await publish(2, 'a', { withoutText: true, canary: { text: 'c' } });
+    await clock.advanceBy(FOLLOWED_MS);
+    const epochsKept = async (): Promise<number[]> =>
+      (await lastKnownGood.load(SCOPE)).map(({ pointer }) => pointer.epoch);
+    expect(await epochsKept()).toEqual([1]);
+    await settle(writer.putDocument('digest of c', Buffer.from('c')));
+    await clock.advanceBy(FOLLOWED_MS);
+    expect(await epochsKept()).toEqual([2, 1]);
+    expect((await lastKnownGood.load(SCOPE))[0]?.documents.has('digest of c')).toBe(true);
+  });
+
   it('is written once for each epoch, whatever beats and polls come', async () => {
     const saved: number[] = [];
     const lastKnownGood: LastKnownGood = {
@@ -124,12 +140,29 @@ describe('what is kept', () => {
     const { clock, publish, beat, started } = start({ lastKnownGood });
     await publish(1, 'a');
     await started();
+    await clock.advanceBy(10_000);
     const pointer = await publish(2, 'a', { canary: { text: 'c' } });
     for (let beats = 1; beats < 10; beats += 1) {
       await clock.advanceBy(3_000);
       await beat(pointer, beats);
     }
     expect(saved).toEqual([1, 2]);
+  });
+
+  it('is not written again by the life that began with it', async () => {
+    const kept = await keeping(known(7, 'a'));
+    const saved: number[] = [];
+    const lastKnownGood: LastKnownGood = {
+      load: (scope) => kept.load(scope),
+      save: async (_scope, { pointer }) => void saved.push(pointer.epoch),
+    };
+    const { clock, publish, started } = start({ lastKnownGood });
+    await publish(7, 'a');
+    await started();
+    await clock.advanceBy(10_000);
+    await publish(8, 'b');
+    await clock.advanceBy(10_000);
+    expect(saved).toEqual([8]);
   });
 
   it('does not hold up anything where it cannot be written', async () => {
