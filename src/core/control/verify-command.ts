@@ -92,8 +92,7 @@ export function verifyCommand(
     return refused(
       `coSignature: two people have to sign, and the key ${notPerson.keyId} is a ${notPerson.role}'s`,
     );
-  if (second.keyId === first.keyId || isSameKey(first, second))
-    return refused('coSignature: it must be of another key than the signature');
+  if (isSameKey(first, second)) return refused('coSignature: it must be of another key than the signature');
   return { status: 'ok', signedBy: first.keyId, coSignedBy: second.keyId };
 }
 

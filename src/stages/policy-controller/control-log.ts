@@ -112,7 +112,8 @@ export class ControlLog {
     const placeOf = (sent: OutboundRecord, over: AbortSignal): Promise<number> =>
       new Promise((resolve, reject) => {
         const look = (): void => {
-          const place = records.findLastIndex(({ value }) => value !== null && sent.value?.equals(value));
+          // The first: a producer that tried again may have appended it twice.
+          const place = records.findIndex(({ value }) => value !== null && sent.value?.equals(value));
           if (over.aborted) reject(over.reason);
           else if (place >= 0) resolve(place);
           else return;

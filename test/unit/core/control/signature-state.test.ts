@@ -45,6 +45,16 @@ describe('the memory of nonces', () => {
     ]).toEqual([true, true, false]);
   });
 
+  it('remembers how late the latest of those was that it forgot', () => {
+    let state = rememberSignatures(
+      INITIAL_SIGNATURE_STATE,
+      [signature('late', 10), signature('early', 1)],
+      NOW_MS,
+    );
+    state = rememberSignatures(state, [], NOW_MS + 60 * HOUR_MS);
+    expect([state.used.size, state.forgottenMs]).toEqual([0, NOW_MS + 10 * HOUR_MS]);
+  });
+
   it('changes nothing of the state before', () => {
     rememberSignatures(INITIAL_SIGNATURE_STATE, [signature('a', 1)], NOW_MS);
     revokeKey(INITIAL_SIGNATURE_STATE, 'ana');

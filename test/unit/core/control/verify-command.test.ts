@@ -59,6 +59,20 @@ describe('a signed command', () => {
     expect(check({ ...signed(command(), ana), actor: 'somebody' })).toMatchObject({ status: 'ok' });
   });
 
+  it.each([
+    ['until the very moment that it arrives', { notAfterMs: NOW_MS }],
+    ['for 24 hours', { notAfterMs: NOW_MS + 24 * HOUR_MS }],
+    ['with a nonce of 128 characters', { nonce: 'n'.repeat(128) }],
+  ])('may be signed %s', (_, terms) => {
+    expect(check(signed(command(), ana, terms))).toMatchObject({ status: 'ok' });
+  });
+
+  it('has 64 bytes of signature, whatever a verifier makes of others', () => {
+    const sent = withSignature(signed(command(), ana), { bytes: Buffer.alloc(65) });
+    const checked = verifyCommand(ring, INITIAL_SIGNATURE_STATE, sent, NOW_MS, () => true);
+    expect(checked).toMatchObject({ status: 'refused', reason: expect.stringMatching(/does not fit/) });
+  });
+
   const changes: [string, (sent: ControlCommand) => ControlCommand][] = [
     ['scope', (sent) => ({ ...sent, scope: 'policy/other' })],
     ['type', (sent) => ({ ...sent, type: 'ABORT' })],

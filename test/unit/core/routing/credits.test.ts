@@ -79,6 +79,53 @@ describe('credits', () => {
     expect(long.limit).toBeLessThanOrEqual(short.limit + 2);
   });
 
+  /** One completion each ms, of the same round trip; the limit after that. */
+  const limitOf = (
+    roundTripMs: number,
+    sojournMs: number,
+    batch = 4,
+    serviceMs = 0,
+    cap = 10_000,
+  ): number => {
+    const credits = new Credits(cap, 0);
+    credits.observe(batch, serviceMs);
+    for (let nowMs = 0; nowMs <= 5_000; nowMs += 1) credits.completed(roundTripMs, sojournMs, nowMs);
+    return credits.limit(5_000);
+  };
+
+  it('cover the way, the service and one batch', () => {
+    // A rate that was measured is near the true one.
+    expect([24, 25]).toContain(limitOf(30, 10));
+    expect(limitOf(30, 10, 16) - limitOf(30, 10)).toBe(12);
+    expect([100, 101]).toContain(limitOf(30, 10, 4, 100) - limitOf(30, 10));
+  });
+
+  it.each([
+    ['more than the way took of a worker', limitOf(5, 50, 4, 10), limitOf(50, 50, 4, 10)],
+    ['a worker without a batch', limitOf(30, 10, 0), limitOf(30, 10, 1)],
+    ['a service time below nothing', limitOf(30, 10, 4, -15), limitOf(30, 10, 4, 0)],
+    ['a cap below 2', limitOf(30, 10, 4, 0, 1), 1],
+  ])('bear %s', (_, limit, expected) => {
+    expect(limit).toBe(expected);
+  });
+
+  it('forget a long way within a second', () => {
+    const credits = new Credits(10_000, 0);
+    for (let nowMs = 0; nowMs <= 3_000; nowMs += 1)
+      credits.completed(nowMs >= 1_000 && nowMs < 1_100 ? 30 : 10, 0, nowMs);
+    expect([11, 12]).toContain(credits.limit(3_000));
+  });
+
+  it('are used up at the limit', () => {
+    const credits = new Credits(10, 0);
+    const available = [0, 1, 2].map(() => {
+      const before = credits.available(0);
+      credits.dispatched();
+      return before;
+    });
+    expect([credits.limit(0), ...available]).toEqual([2, true, true, false]);
+  });
+
   it('are at least 2, never above the cap, and never counted below 0', () => {
     fc.assert(
       fc.property(

@@ -134,6 +134,25 @@ describe('the windows of a rollout', () => {
     expect(seen.stable.requests).toBe(0);
   });
 
+  it('leave out what routers ended of requests that are not analysed', () => {
+    const seen = look((windows) =>
+      windows.takeRouterWindow(
+        ofRouter({ sequence: 1, arms: [makeArmWindow({ analysed: false, outcomes: { EXPIRED: 4 } })] }),
+      ),
+    );
+    expect(seen.stable.requests).toBe(0);
+  });
+
+  it('count a window of a router that comes twice once, and those that were late in every window', () => {
+    const seen = look((windows) => {
+      const window = ofRouter({ sequence: 1, arms: [makeArmWindow({ outcomes: { EXPIRED: 4 } })] });
+      for (const each of [window, window]) windows.takeRouterWindow(each);
+      for (const sequence of [1, 2])
+        windows.takeWorkerWindow(ofWorker({ sequence, outcomes: { SCORED: 5 }, late: 2 }));
+    });
+    expect(seen.stable).toMatchObject({ requests: 14, deadlineMissed: 8 });
+  });
+
   it('leave out a router that has another candidate, or another epoch', () => {
     const arms = [makeArmWindow({ outcomes: { EXPIRED: 4 } })];
     const seen = look((windows) => {
@@ -245,6 +264,81 @@ describe('the windows of a rollout', () => {
     });
   });
 
+  describe('freeze τ', () => {
+    let sequence = 0;
+    /** So many requests of the control, each of so many ms. */
+    const control = (windows: RolloutWindows, requests: number, ms: number, policyEpoch = 7): void => {
+      sequence += 1;
+      const endToEndSketch = sketch(...Array<number>(requests).fill(ms));
+      windows.takeWorkerWindow(
+        ofWorker({ sequence, policyEpoch, outcomes: { SCORED: requests }, endToEndSketch }),
+      );
+    };
+    const overOf = (windows: RolloutWindows, epoch = 7): readonly number[] | undefined =>
+      windows.observe({ ...WATCHED, epoch }, 0, 0, [])?.stable.over;
+
+    it.each([
+      ['not by 199 requests', 199, [0, 0, 0]],
+      ['by 200', 200, [10, 10, 10]],
+    ])('%s', (_, requests, over) => {
+      const windows = watching();
+      control(windows, requests, 10);
+      expect(overOf(windows)).toEqual([0, 0, 0]);
+      control(windows, 10, 100);
+      expect(overOf(windows)).toEqual(over);
+    });
+
+    it('once: what is slow later is slow by what was usual then', () => {
+      const windows = watching();
+      control(windows, 200, 10);
+      overOf(windows);
+      for (let window = 0; window < 4; window += 1) {
+        control(windows, 1_000, 100);
+        expect(overOf(windows)).toEqual([1_000, 1_000, 1_000]);
+      }
+    });
+
+    it('for each stage anew, and by its own requests', () => {
+      const windows = watching();
+      control(windows, 200, 10);
+      overOf(windows);
+      overOf(windows, 8);
+      control(windows, 150, 100, 8);
+      expect(overOf(windows, 8)).toEqual([0, 0, 0]);
+      overOf(windows, 9);
+      control(windows, 100, 100, 9);
+      overOf(windows, 9);
+      control(windows, 100, 500, 9);
+      expect(overOf(windows, 9)).toEqual([0, 0, 0]);
+    });
+  });
+
+  it.each([
+    ['another epoch', { epoch: 8 }],
+    ['another candidate', { candidateDigest: 'sha256:d' }],
+    ['another policy', { policy: 'other' }],
+  ])('begin anew with %s', (_, change) => {
+    const windows = watching();
+    expect(windows.observe({ ...WATCHED, ...change }, 10_000, 0, [])).toBeUndefined();
+    expect(windows.observe({ ...WATCHED, ...change }, 20_000, 0, [])).toBeDefined();
+  });
+
+  it('tell of each window by itself: pools and shadow too', () => {
+    const windows = watching();
+    const first = look((each) => {
+      each.takeStatus(status('a', { utilisation: 0.5 }), 9_000);
+      each.takeRouterWindow(
+        ofRouter({
+          sequence: 1,
+          shadow: [makeLeafDivergence({ leaf: 'x', requests: 3, changed: 0, latencyRatioOver: 0 })],
+        }),
+      );
+    }, windows);
+    expect([first.shadow?.requests, Object.keys(first.pools)]).toEqual([3, ['cpu']]);
+    const second = look(() => undefined, windows, 20_000);
+    expect([second.shadow, second.pools]).toEqual([undefined, {}]);
+  });
+
   it('begin anew with another stage: nothing of the one before is in it', () => {
     const windows = watching();
     windows.takeWorkerWindow(ofWorker({ sequence: 1, outcomes: { SCORED: 5 } }));
@@ -318,6 +412,7 @@ describe('the windows of a rollout', () => {
     ['a version that the policies name, ready', published('3', 'READY'), true],
     ['one that is still loading', published('3', 'LOADING'), false],
     ['a version that they do not name', published('4', 'READY'), false],
+    ['another backend', status('b', { backend: 'simulated' }), true],
   ])('have another fingerprint with %s: %s', (_, second, changes) => {
     const alone = look((windows) => windows.takeStatus(status('a'), 9_900)).fingerprint;
     const both = look((windows) => {
@@ -325,6 +420,17 @@ describe('the windows of a rollout', () => {
       windows.takeStatus(second, 9_900);
     }).fingerprint;
     expect(both !== alone).toBe(changes);
+  });
+
+  it('have the same fingerprint in whatever order workers are heard', () => {
+    const builds = [status('a', { build: '1' }), status('b', { build: '2' })];
+    const [one, other] = [builds, builds.toReversed()].map(
+      (order) =>
+        look((windows) => {
+          for (const each of order) windows.takeStatus(each, 9_900);
+        }).fingerprint,
+    );
+    expect(one).toBe(other);
   });
 
   it('forget a worker that is gone, or silent', () => {

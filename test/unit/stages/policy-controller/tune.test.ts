@@ -118,6 +118,43 @@ describe('the tuning of a live policy', () => {
     );
   });
 
+  it('looks once in a period, though the controller asks more often: what was seen until then is gone', async () => {
+    const room = await openControlRoom();
+    const { tuner } = fakeTuner();
+    let looks = 0;
+    const counting: typeof tuner = {
+      ...tuner,
+      observe: (...seen) => {
+        looks += 1;
+        return tuner.observe(...seen);
+      },
+    };
+    await leading(room, counting);
+    await published(room);
+    await room.world.clock.advanceBy(10_000);
+    expect(looks).toBeGreaterThan(7);
+    expect(looks).toBeLessThan(12);
+  });
+
+  it.each([
+    ['nothing yet, and that is no fault', undefined, 0],
+    ['what cannot be, and the log of the process says so', { atMs: -1 }, 1],
+  ])('decides nothing where its observer has %s', async (_, seen, faults) => {
+    const room = await openControlRoom();
+    const { tuner } = fakeTuner();
+    let looks = 0;
+    const observe: typeof tuner.observe = (...asked) => {
+      const whole = tuner.observe(...asked);
+      looks += 1;
+      return looks > 1 || seen === undefined || whole === undefined ? undefined : { ...whole, ...seen };
+    };
+    await leading(room, { ...tuner, observe });
+    await published(room);
+    await room.world.clock.advanceBy(3_000);
+    expect(room.events.map(({ type }) => type)).toEqual(['leadership-taken', 'policy-published']);
+    expect(room.world.telemetry.logs.filter(({ level }) => level === 'error')).toHaveLength(faults);
+  });
+
   it('leaves policies without such constants alone, and all where nobody turned it on', async () => {
     const room = await openControlRoom();
     const { tuner, doing } = fakeTuner();

@@ -98,6 +98,17 @@ describe('the lease of a canary', () => {
     expect(inForce()).toBe('digest of a');
   });
 
+  it('is not renewed by a pointer that contradicts what is in force, however often that beats', async () => {
+    const { clock, server, inForce, publish, beat } = await withCanary();
+    server.empty();
+    const other = await publish(2, 'forged', { canary: { text: 'c', beat: 50 } });
+    for (let beats = 1; beats <= 7; beats += 1) {
+      await clock.advanceBy(10_000);
+      await beat(other, beats);
+    }
+    expect(inForce()).toBe('digest of a');
+  });
+
   it('is counted from when the store was asked, not from when it answered', async () => {
     const world = newWorld();
     const lateMs = 400;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { memoryLastKnownGood } from '../../../../src/adapters/memory/last-known-good.ts';
+import { MillraceError } from '../../../../src/core/errors.ts';
 import type { KnownGood, LastKnownGood } from '../../../../src/ports/last-known-good.ts';
 import { changed, epochs, FOLLOWED_MS, newWorld, SCOPE, start } from './policy-source.fixture.ts';
 
@@ -41,6 +42,18 @@ describe('a router that starts while the store is away', () => {
     await clock.advanceBy(1_000);
     await starting;
     expect(epochs(applied)).toEqual(expected);
+  });
+
+  it('takes it for what the store says, once that says the same', async () => {
+    const { clock, server, applied, publish, source } = start({
+      lastKnownGood: await keeping(known(7, 'a')),
+    });
+    await publish(7, 'a');
+    server.stop();
+    await source.start();
+    server.start();
+    await clock.advanceBy(FOLLOWED_MS);
+    expect(applied.map((policy) => policy.source)).toEqual(['last-known-good', 'store']);
   });
 
   it('follows the store once that answers, and refuses an older epoch from it', async () => {
@@ -117,6 +130,38 @@ describe('what is kept', () => {
     expect(kept[0]?.pointer.canary?.policy.digest).toBe(canary === 'c' ? 'digest of c' : undefined);
   });
 
+  it.each([
+    ['is not there', async () => undefined],
+    [
+      'cannot be read',
+      async () => {
+        throw new MillraceError('STORE_UNAVAILABLE', 'it does not answer');
+      },
+    ],
+  ])('waits for the text of a canary that %s, and then has it', async (_what, readDocument) => {
+    const lastKnownGood = memoryLastKnownGood();
+    let isThere = false;
+    const { clock, publish, started } = start({
+      lastKnownGood,
+      wrap: (store) =>
+        changed(store, {
+          readDocument: async (digest) =>
+            isThere || digest !== 'digest of c' ? store.readDocument(digest) : readDocument(),
+        }),
+    });
+    await publish(1, 'a');
+    await started();
+    await publish(2, 'a', { canary: { text: 'c' } });
+    await clock.advanceBy(FOLLOWED_MS);
+    const epochsKept = async (): Promise<number[]> =>
+      (await lastKnownGood.load(SCOPE)).map(({ pointer }) => pointer.epoch);
+    expect(await epochsKept()).toEqual([1]);
+    isThere = true;
+    await clock.advanceBy(FOLLOWED_MS);
+    expect(await epochsKept()).toEqual([2, 1]);
+    expect((await lastKnownGood.load(SCOPE))[0]?.documents.has('digest of c')).toBe(true);
+  });
+
   it('is written once for each epoch, whatever beats and polls come', async () => {
     const saved: number[] = [];
     const lastKnownGood: LastKnownGood = {
@@ -126,12 +171,48 @@ describe('what is kept', () => {
     const { clock, publish, beat, started } = start({ lastKnownGood });
     await publish(1, 'a');
     await started();
+    await clock.advanceBy(10_000);
     const pointer = await publish(2, 'a', { canary: { text: 'c' } });
     for (let beats = 1; beats < 10; beats += 1) {
       await clock.advanceBy(3_000);
       await beat(pointer, beats);
     }
     expect(saved).toEqual([1, 2]);
+  });
+
+  it('is not written again by the life that began with it', async () => {
+    const kept = await keeping(known(7, 'a'));
+    const saved: number[] = [];
+    const lastKnownGood: LastKnownGood = {
+      load: (scope) => kept.load(scope),
+      save: async (_scope, { pointer }) => void saved.push(pointer.epoch),
+    };
+    const { clock, publish, started } = start({ lastKnownGood });
+    await publish(7, 'a');
+    await started();
+    await clock.advanceBy(10_000);
+    await publish(8, 'b');
+    await clock.advanceBy(10_000);
+    expect(saved).toEqual([8]);
+  });
+
+  it('is written to its end before the router ends', async () => {
+    let finish = (): void => undefined;
+    const lastKnownGood: LastKnownGood = {
+      load: async () => [],
+      save: () => new Promise<void>((resolve) => (finish = resolve)),
+    };
+    const { clock, source, publish, started } = start({ lastKnownGood });
+    await publish(1, 'a');
+    await started();
+    let isClosed = false;
+    const closing = source.close().then(() => {
+      isClosed = true;
+    });
+    await clock.advanceBy(1_000);
+    expect(isClosed).toBe(false);
+    finish();
+    await closing;
   });
 
   it('does not hold up anything where it cannot be written', async () => {

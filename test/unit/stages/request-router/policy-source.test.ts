@@ -3,6 +3,7 @@ import type { SilentTelemetry } from '../../../../src/adapters/memory/telemetry.
 import { checkDocumentSize } from '../../../../src/core/control/document-size.ts';
 import { MillraceError } from '../../../../src/core/errors.ts';
 import type { ControlStore } from '../../../../src/ports/control-store.ts';
+import type { KnownGood } from '../../../../src/ports/last-known-good.ts';
 import { changed, epochs, FOLLOWED_MS, SlowStore, start } from './policy-source.fixture.ts';
 
 const alarms = (telemetry: SilentTelemetry): unknown[] =>
@@ -263,16 +264,55 @@ describe('after the close', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('nothing is applied that was under way', async () => {
+  it.each([
+    ['a policy', {}],
+    ['a policy with a canary', { canary: { text: 'c' } }],
+  ])('nothing is applied that was under way, and nothing kept: %s', async (_what, options) => {
     const slow = new SlowStore();
-    const { clock, applied, publish, source, started, settle } = start({ wrap: (store) => slow.wrap(store) });
+    const saved: number[] = [];
+    const lastKnownGood = {
+      load: async () => [],
+      save: async (_scope: string, { pointer }: KnownGood) => void saved.push(pointer.epoch),
+    };
+    const { clock, applied, publish, source, started, settle } = start({
+      wrap: (store) => slow.wrap(store),
+      lastKnownGood,
+    });
     await started();
     slow.isHolding = true;
-    await publish(1, 'a');
+    await publish(1, 'a', options);
     await clock.advanceBy(10);
     await settle(source.close());
+    slow.isHolding = false;
     for (const release of slow.held) release();
     await clock.advanceBy(5_000);
-    expect(applied).toEqual([]);
+    expect([applied, saved]).toEqual([[], []]);
+  });
+
+  it('a canary whose text was under way is not kept', async () => {
+    const held: (() => void)[] = [];
+    const saved: number[] = [];
+    const lastKnownGood = {
+      load: async () => [],
+      save: async (_scope: string, { pointer }: KnownGood) => void saved.push(pointer.epoch),
+    };
+    const { clock, publish, source, started, settle } = start({
+      wrap: (store) =>
+        changed(store, {
+          readDocument: async (digest) => {
+            if (digest === 'digest of c') await new Promise<void>((resolve) => held.push(resolve));
+            return store.readDocument(digest);
+          },
+        }),
+      lastKnownGood,
+    });
+    await publish(1, 'a');
+    await started();
+    await publish(2, 'a', { canary: { text: 'c' } });
+    await clock.advanceBy(10);
+    await settle(source.close());
+    for (const release of held) release();
+    await clock.advanceBy(5_000);
+    expect([held.length, saved]).toEqual([1, [1]]);
   });
 });
