@@ -1,13 +1,17 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ControlEvent } from '../../src/contracts/records.ts';
 import type { Stack } from '../../src/local-stack/stack.ts';
 import { startStack } from '../../src/local-stack/start-stack.ts';
 import { type ControlRoom, openControlRoom } from './control-events.ts';
 import { type Load, moreResults, startLoad } from './load.ts';
+import { type PrometheusServer, startPrometheus } from './prometheus/server.ts';
 import { eventually, type PlannedProcess, type RealPipeline, startRealPipeline } from './real-pipeline.ts';
+import { costlyTree } from './rollouts/costly-policy.ts';
 
 const SCOPE = 'policy/rollouts';
 const PATIENCE_MS = 120_000;
@@ -15,6 +19,7 @@ let stack: Stack;
 let pipeline: RealPipeline;
 let load: Load;
 let room: ControlRoom;
+let prometheus: PrometheusServer;
 
 /** Everything goes to one device; the author declares it, so that the shadow has nothing to object. */
 function policy(version: number, to: string): string {
@@ -48,7 +53,7 @@ function worker(pool: string, environment: Record<string, string> = {}): Planned
 }
 
 beforeAll(async () => {
-  stack = await startStack();
+  [stack, prometheus] = await Promise.all([startStack(), startPrometheus()]);
   const builtIn = join(mkdtempSync(join(tmpdir(), 'millrace-rollouts-')), 'policy.yaml');
   writeFileSync(builtIn, policy(1, GOOD));
   pipeline = await startRealPipeline(stack.environment, {
@@ -59,6 +64,7 @@ beforeAll(async () => {
       MILLRACE_CONTROLLER_ACCEPT_UNSIGNED: 'true',
       MILLRACE_CONTROLLER_AUTO_PROMOTE: 'true',
       MILLRACE_CONTROLLER_LOOK_MS: '2000',
+      MILLRACE_CONTROLLER_PROMETHEUS_URL: prometheus.url,
       MILLRACE_CONTROLLER_SHADOW_REQUESTS_MIN: '200',
     },
     processes: [
@@ -80,6 +86,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await load?.end();
   await pipeline?.close();
+  await prometheus?.close();
   await stack?.stop();
 });
 
@@ -199,4 +206,132 @@ it('a shadow is held for what it would do, each with its own reason, and decides
   await expectHeldInShadow(5, policy(5, SLOW), 'projected-utilisation');
   await results.close();
   expect([...pools]).toEqual(['good']);
+});
+
+it('a candidate whose decisions cost too much is held for that, and the live policy decides as before', {
+  timeout: 600_000,
+}, async () => {
+  const decided = new Map<string, number>();
+  const { bus, codecs, topics } = pipeline.client;
+  const results = await bus.read(
+    { topics: [topics.fixed('scored-results')], startAt: 'latest' },
+    (records) => {
+      for (const { value } of records) {
+        const decoded = codecs.for('ScoredResult').decode(value);
+        if (decoded.status !== 'ok') continue;
+        const { outcome, policy: by, target } = decoded.value;
+        const what = `${outcome} by ${by?.version} in ${by?.leaf} on ${target?.pool}`;
+        decided.set(what, (decided.get(what) ?? 0) + 1);
+      }
+    },
+  );
+  const costly = policy(6, GOOD)
+    .replace(/^tree:\n.*\n/m, `signals: {candidateCount: int}\ntree:\n${costlyTree(GOOD)}\n`)
+    .replace('expect: {changedShare: [0, 1]', 'expect: {changedShare: [0, 0]');
+  await expectHeldInShadow(6, costly, 'routing-cost');
+  await moreResults(load.ledger, 100);
+  await results.close();
+  expect([...decided.keys()]).toEqual(['SCORED by 1 in all on good']);
+});
+
+/** `millrace <args>` as a process of its own, against this installation. */
+async function millrace(...args: readonly string[]): Promise<{ stdout: string; code: number }> {
+  const environment = {
+    ...stack.environment,
+    PATH: process.env['PATH'],
+    MILLRACE_PREFIX: pipeline.settings.prefix,
+    MILLRACE_FLEET: pipeline.settings.fleet,
+  };
+  const options = { env: environment, timeout: 120_000, maxBuffer: 16 * 2 ** 20 };
+  return promisify(execFile)(process.execPath, ['bin/millrace.js', ...args], options).then(
+    ({ stdout }) => ({ stdout, code: 0 }),
+    (error: { stdout: string; code: number }) => {
+      if (typeof error.code !== 'number') throw error;
+      return { stdout: error.stdout, code: error.code };
+    },
+  );
+}
+
+interface Captured {
+  signals: { candidateCount: number };
+  leaf: string;
+}
+
+it('policy diff of a corpus that capture took off the live topics says what would change, request by request', {
+  timeout: 400_000,
+}, async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-corpus-'));
+  const corpus = join(folder, 'requests.jsonl');
+  const captured = await millrace('capture', '--out', corpus, '--max', '300', '--duration', '2m', '--json');
+  expect(JSON.parse(captured.stdout)).toMatchObject({
+    requests: 300,
+    decided: 300,
+    undecided: 0,
+    leaves: { all: 300 },
+    unreadable: 0,
+  });
+  const requests = readFileSync(corpus, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Captured);
+  expect(requests).toHaveLength(300);
+  const counts = requests.map(({ signals }) => signals.candidateCount).sort((a, b) => a - b);
+  const middle = counts[150] ?? Number.NaN;
+  const moving = requests.filter(({ signals }) => signals.candidateCount > middle).length;
+  expect(moving).toBeGreaterThan(0);
+  const tree = `signals: {candidateCount: int}
+tree:
+  - {id: long, when: candidateCount > ${middle}, to: ${SLOW}}
+  - {id: all, to: ${GOOD}}
+`;
+  const next = (low: number, high: number): string =>
+    policy(7, GOOD)
+      .replace(/^tree:\n.*\n/m, tree)
+      .replace(/^expect.*$/m, `expect: {changedShare: [${low}, ${high}], leaves: [long]}`);
+  const file = (name: string, text: string): string => {
+    writeFileSync(join(folder, name), text);
+    return join(folder, name);
+  };
+  const live = file('live.yaml', policy(1, GOOD));
+  const diffOf = async (text: string) => {
+    const { stdout, code } = await millrace(
+      'policy',
+      'diff',
+      live,
+      file('next.yaml', text),
+      '--corpus',
+      corpus,
+      '--json',
+    );
+    return { code, diff: JSON.parse(stdout) as Record<string, unknown> };
+  };
+  const share = moving / 300;
+  const expected = await diffOf(next(share - 0.001, share + 0.001));
+  expect(expected).toMatchObject({
+    code: 0,
+    diff: { requests: 300, changed: moving, changedLeaves: { long: moving }, unexpected: [] },
+  });
+  const contradicted = await diffOf(next(0, share / 2));
+  expect(contradicted.code).toBe(1);
+  expect(contradicted.diff['unexpected']).toHaveLength(1);
+  // What is live decided each of them as the diff says that it does.
+  expect(new Set(requests.map(({ leaf }) => leaf))).toEqual(new Set(['all']));
+});
+
+it('a policy is held for a query of its guardrails that is out of bounds, and for a Prometheus that is away', {
+  timeout: 400_000,
+}, async () => {
+  const guarded = (version: number, query: string): string =>
+    policy(version, GOOD).replace(
+      'unit: requestId',
+      `unit: requestId, guardrails: {queries: [{name: errors, query: '${query}', max: 0.5}]}`,
+    );
+  await expectHeldInShadow(8, guarded(8, 'vector(0.75)'), 'external-guardrail');
+  await prometheus.close();
+  await expectHeldInShadow(9, guarded(9, 'vector(0)'), 'external-no-data');
+});
+
+it('every decision of all that can be derived again from the log', { timeout: 120_000 }, async () => {
+  const { stdout, code } = await millrace('control', 'replay', '--json');
+  expect({ code, ...(JSON.parse(stdout) as object) }).toMatchObject({ code: 0, disagreements: [] });
 });

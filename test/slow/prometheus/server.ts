@@ -44,6 +44,7 @@ export async function startPrometheus(target?: string): Promise<PrometheusServer
     log = (log + chunk.toString()).slice(-10_000);
   });
   const ended = once(child, 'exit');
+  let closing: Promise<void> | undefined;
   await eventually(
     async () => {
       if (child.exitCode !== null) throw new Error(`prometheus ended: ${log}`);
@@ -56,10 +57,13 @@ export async function startPrometheus(target?: string): Promise<PrometheusServer
   );
   return {
     url,
-    close: async () => {
-      child.kill('SIGTERM');
-      await ended;
-      rmSync(folder, { recursive: true, force: true });
+    close: () => {
+      closing ??= (async () => {
+        child.kill('SIGTERM');
+        await ended;
+        rmSync(folder, { recursive: true, force: true });
+      })();
+      return closing;
     },
   };
 }
