@@ -7,13 +7,17 @@ import {
   type PublishedModel,
 } from '../../core/model/published-model.ts';
 import type { ModelSource } from '../../ports/model-source.ts';
+import { checkNames } from './check-names.ts';
 import { configSchema } from './config.ts';
-import { parseAs, readYaml } from './parse-file.ts';
+import { costSchema } from './cost.ts';
+import { goldenSchema } from './golden.ts';
+import { DEFAULT_REPOSITORY_LIMITS } from './open-repository.ts';
+import { parseAs, readJson, readYaml } from './parse-file.ts';
 
 const CONFIG_BYTES_MAX = 64 * 1024;
 
 /**
- * A version as it can be published: its config, the files that the config names, and their digests. Other files in its place are not part of it.
+ * A version as it can be published: its config, the files that the config names, and their digests. Their format and names are checked; the graph is not run. Other files in its place are not part of it.
  *
  * @param place of its files, as `source` reads it
  * @throws MillraceError INVALID_MODEL, MODEL_UNAVAILABLE
@@ -25,12 +29,23 @@ export async function describeVersion(
 ): Promise<Omit<PublishedModel, 'source'>> {
   const config = await readWhole(source, place, CONFIG_FILE, CONFIG_BYTES_MAX, over);
   const parsed = parseAs(CONFIG_FILE, configSchema, readYaml(CONFIG_FILE, config.toString('utf8')));
-  const files: ModelFile[] = [fileOf(CONFIG_FILE, config)];
-  for (const name of new Set([parsed.model.file, parsed.golden, parsed.cost]))
-    files.push(await measure(source, place, name, over));
-  files.sort((a, b) => (a.name < b.name ? -1 : 1));
-  const digest = digestOf(Buffer.from(manifestText(files)));
-  return { family: parsed.family, version: String(parsed.version), digest, files };
+  const { family } = parsed;
+  const version = String(parsed.version);
+  const { configBytesMax, goldenBytesMax } = DEFAULT_REPOSITORY_LIMITS;
+  const files = new Map([[CONFIG_FILE, fileOf(CONFIG_FILE, config)]]);
+  for (const [name, schema, bytesMax] of [
+    [parsed.cost, costSchema, configBytesMax],
+    [parsed.golden, goldenSchema, goldenBytesMax],
+  ] as const) {
+    const contents = await readWhole(source, place, name, bytesMax, over);
+    // A number that was published is never free again: what no worker could run is not to be published at all.
+    checkNames(name, parseAs(name, schema, readJson(name, contents.toString('utf8'))), { family, version });
+    files.set(name, fileOf(name, contents));
+  }
+  const { file } = parsed.model;
+  if (!files.has(file)) files.set(file, await measure(source, place, file, over));
+  const sorted = [...files.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  return { family, version, digest: digestOf(Buffer.from(manifestText(sorted))), files: sorted };
 }
 
 async function readWhole(

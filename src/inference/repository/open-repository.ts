@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { MillraceError } from '../../core/errors.ts';
 import type { FamilyContract } from '../../core/request/family.ts';
 import { parseCostModel } from '../../core/signals/cost-model.ts';
+import { checkNames } from './check-names.ts';
 import { configSchema } from './config.ts';
 import { costSchema, typicalRows } from './cost.ts';
 import { findExternalData } from './external-data.ts';
@@ -131,8 +132,8 @@ async function readVersion(
   const config = parseAs(configFile, configSchema, readYaml(configFile, await readText('config.yaml')));
   const costFile = `${label}/${config.cost}`;
   const cost = parseAs(costFile, costSchema, readJson(costFile, await readText(config.cost)));
-  checkNames(configFile, config, family, version);
-  checkNames(costFile, cost, family, version);
+  checkNames(configFile, config, { family, version });
+  checkNames(costFile, cost, { family, version });
   const model = inFile(costFile, () => parseCostModel(cost));
   return inFile(configFile, () => modelVersion(config, model, typicalRows(cost)));
 }
@@ -145,20 +146,6 @@ function inFile<T>(file: string, parse: () => T): T {
     if (!(error instanceof MillraceError)) throw error;
     throw new MillraceError(error.code, `${file}: ${error.message}`, { cause: error });
   }
-}
-
-/** Folder and file must name the same version, so that a copied folder cannot pass for another one. */
-function checkNames(
-  file: string,
-  named: { family: string; version: number },
-  family: string,
-  version: string,
-): void {
-  if (named.family === family && String(named.version) === version) return;
-  throw new MillraceError('INVALID_MODEL', `${file} is about another version than its folder`, {
-    value: `${named.family}/${named.version}`,
-    allowed: `${family}/${version}`,
-  });
 }
 
 function findVersion(
@@ -217,6 +204,6 @@ async function readGolden(root: string, version: ModelVersion, bytesMax: number)
   const label = `${version.family}/${version.version}/${version.files.golden}`;
   const { bytes } = await readInside(root, join(root, label), label, bytesMax);
   const golden = parseAs(label, goldenSchema, readJson(label, Buffer.from(bytes).toString('utf8')));
-  checkNames(label, golden, version.family, version.version);
+  checkNames(label, golden, version);
   return golden;
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { cpSync, mkdirSync, readFileSync } from 'node:fs';
+import { appendFileSync, cpSync, mkdirSync, readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CATALOGUE_SCOPE } from '../../../src/core/model/catalogue.ts';
@@ -59,11 +59,26 @@ describe('model publish', () => {
     );
   });
 
+  it.each([
+    ['cost.json', 'version', 3],
+    ['golden.json', 'family', 'ads'],
+    ['golden.json', 'cases', []],
+  ])('publishes nothing that no worker could run: %s with %s', async (file, field, value) => {
+    const folder = temporaryFolder();
+    cpSync(RANKER_2, folder.path('2'), { recursive: true });
+    const contents = JSON.parse(readFileSync(folder.path(`2/${file}`), 'utf8')) as object;
+    folder.write(`2/${file}`, JSON.stringify({ ...contents, [field]: value }));
+    const { err, exitCode } = await control.run('model', 'publish', folder.path('2'));
+    expect(exitCode).not.toBe(0);
+    expect(err).toContain(file);
+    expect(err).not.toMatch(/accepted/);
+  });
+
   it('refuses other files under a name that is taken, and says so in the log', async () => {
     const folder = temporaryFolder();
     mkdirSync(folder.path('2'));
     cpSync(RANKER_2, folder.path('2'), { recursive: true });
-    folder.write('2/golden.json', '{}');
+    appendFileSync(folder.path('2/golden.json'), '\n');
     await control.run('model', 'publish', RANKER_2);
     const { out, exitCode } = await control.run('model', 'publish', folder.path('2'));
     expect(exitCode).toBe(1);

@@ -1,4 +1,4 @@
-import { cp, mkdir, mkdtemp, readdir, readFile, truncate, writeFile } from 'node:fs/promises';
+import { appendFile, cp, mkdir, mkdtemp, readdir, readFile, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -114,7 +114,7 @@ describe('a library of published versions', () => {
     await cp(join(models, 'ranker/1'), origin, { recursive: true });
     const model = await publish();
     expect(await library.fetch(model, never)).toEqual({ isOfFolder: true });
-    await writeFile(join(origin, 'golden.json'), '{}');
+    await appendFile(join(origin, 'golden.json'), '\n');
     await expect(library.fetch(await publish(), never)).rejects.toThrow(/has another ranker@1/);
   });
 

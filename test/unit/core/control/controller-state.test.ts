@@ -80,6 +80,18 @@ describe('given, when, then', () => {
     expect(event).toMatchObject({ type: 'policy-rolled-back', policy: policy(version) });
   });
 
+  it('takes the live text once more, whatever was published since: somebody else vouches for it', () => {
+    const state = given(publish(1), publish(2), rollBack());
+    const [event] = when(state, publish(1, 'by another'));
+    expect(event).toMatchObject({ type: 'policy-published', policy: policy(1) });
+    const after = given(publish(1), publish(2), rollBack(), publish(1, 'by another'));
+    expect(after.scopes.get(scope)).toMatchObject({
+      live: policy(1),
+      published: state.scopes.get(scope)?.published,
+    });
+    expect(when(after, publish(2, 'taken back'))).toMatchObject([{ policy: policy(2) }]);
+  });
+
   it.each([
     ['an older version', given(publish(3)), publish(2), /older than version 3/],
     [
