@@ -225,7 +225,14 @@ const controller = z.strictObject({
     .describe(
       'Prometheus that the queries in guardrails of policies are asked of; where it is empty, a policy that has any is refused.',
     ),
-  prometheusToken: z.string().default('').describe('Bearer token for it; none where empty.'),
+  prometheusToken: z
+    .string()
+    .trim()
+    // Anything else cannot be sent, and an error would say what.
+    .regex(/^[\x21-\x7e]*$/)
+    .meta({ title: 'visible ASCII characters without spaces, or nothing' })
+    .default('')
+    .describe('Bearer token for it; none where empty.'),
   prometheusTimeoutMs: durationMs
     .default(2_000)
     .describe('How long it may take to answer a query; a query without an answer is a hold.'),

@@ -1,6 +1,5 @@
 import { MillraceError } from '../core/errors.ts';
 import { type PublishedModel, versionName } from '../core/model/published-model.ts';
-import type { Clock } from '../ports/clock.ts';
 import type { ModelLibrary } from '../ports/model-library.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import { describeVersion } from './repository/describe-version.ts';
@@ -9,7 +8,6 @@ import { openRepository } from './repository/open-repository.ts';
 import { VersionCache, type VersionCacheOptions } from './repository/version-cache.ts';
 
 export interface ModelLibraryOptions extends VersionCacheOptions {
-  clock: Clock;
   logger: Logger;
   /** Of the accelerators of this process. */
   repository: GrowingRepository;
@@ -30,10 +28,12 @@ export function modelLibrary(options: ModelLibraryOptions): ModelLibrary {
   };
   return {
     fetch(model, over) {
-      const known = running.get(model.digest);
+      // The digest is of the files alone: another version may have the same.
+      const key = `${versionName(model)} ${model.digest}`;
+      const known = running.get(key);
       if (known !== undefined) return known;
-      const fetching = fetch(model, over).finally(() => running.delete(model.digest));
-      running.set(model.digest, fetching);
+      const fetching = fetch(model, over).finally(() => running.delete(key));
+      running.set(key, fetching);
       return fetching;
     },
     async forget(model) {

@@ -71,9 +71,11 @@ export interface ControlStore {
   readDocument(digest: string): Promise<Uint8Array | undefined>;
   /** Stores who vouches for the document of this digest, in place of who did before: a text may be signed anew. */
   putEnvelope(digest: string, bytes: Uint8Array): Promise<void>;
+  /** Nobody's memory is filled by it: of more than ENVELOPE_BYTES_MAX, which is no envelope, the end may be missing. */
   readEnvelope(digest: string): Promise<Uint8Array | undefined>;
   /** Stores the signed commands that took keys out. */
   putRevocations(bytes: Uint8Array): Promise<void>;
+  /** The same, of more than REVOCATIONS_BYTES_MAX. */
   readRevocations(): Promise<Uint8Array | undefined>;
   /**
    * Calls `onHint` when the pointer of `scope` may have changed: after a hint from a writer, on every (re)connection.

@@ -1,5 +1,6 @@
 import type { Records } from '../contracts/records.ts';
 import type { RecordName, TopicKey } from '../contracts/topics.ts';
+import { MillraceError } from '../core/errors.ts';
 import type { InboundRecord, Reader } from '../ports/message-bus.ts';
 import type { StageDeps } from './stage.ts';
 
@@ -12,7 +13,7 @@ export interface FollowOptions {
 
 /**
  * Reads a topic of side information from now on, without a group: heartbeats, acknowledgements, windows of metrics. What cannot be read is passed
- * over; a schema that is not known yet is looked up, and the next record in it will be read.
+ * over, and so is what `take` throws a MillraceError for; a schema that is not known yet is looked up, and the next record in it will be read.
  */
 export function follow<N extends RecordName>(
   { bus, codecs, topics, telemetry }: Pick<StageDeps, 'bus' | 'codecs' | 'topics' | 'telemetry'>,
@@ -22,13 +23,22 @@ export function follow<N extends RecordName>(
   { partitions, gone = () => undefined }: FollowOptions = {},
 ): Promise<Reader> {
   const codec = codecs.for(record);
+  const takeOne = (value: Records[N]): void => {
+    try {
+      take(value);
+    } catch (error) {
+      if (!(error instanceof MillraceError)) throw error;
+      // Those that came with it are sound.
+      telemetry.logger.warn({ topic, error: error.message }, 'a record is passed over');
+    }
+  };
   const one = ({ key, value }: InboundRecord): void => {
     if (value === null) {
       gone(key?.toString('utf8') ?? '');
       return;
     }
     const decoded = codec.decode(value);
-    if (decoded.status === 'ok') take(decoded.value);
+    if (decoded.status === 'ok') takeOne(decoded.value);
     else if (decoded.status === 'schema-unknown') {
       codecs.learn(decoded.schemaId).catch((error: unknown) => {
         telemetry.logger.warn({ topic, error: String(error) }, 'schema look-up failed');

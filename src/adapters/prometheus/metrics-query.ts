@@ -106,6 +106,8 @@ function numberOf([, text]: readonly [unknown, string]): number {
 function failureText(error: unknown, timeoutMs: number): string {
   if (error instanceof DOMException && error.name === 'TimeoutError')
     return `no answer within ${timeoutMs} ms`;
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : '';
-  return `unreachable: ${shorten(cause === '' ? String(error) : cause)}`;
+  const cause = error instanceof Error ? error.cause : undefined;
+  // Without a cause nothing was sent: the text would be of the request itself, its token included.
+  if (!(cause instanceof Error)) return 'the request cannot be sent';
+  return `unreachable: ${shorten(cause.message === '' && 'code' in cause ? cause.code : cause.message)}`;
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { checkDocumentSize } from '../../core/control/document-size.ts';
+import { ENVELOPE_BYTES_MAX, REVOCATIONS_BYTES_MAX } from '../../core/control/policy-envelope.ts';
 import type { Clock } from '../../ports/clock.ts';
 import {
   type ControlStore,
@@ -107,8 +108,7 @@ class RedisControlStore implements ControlStore {
   }
 
   async readEnvelope(digest: string): Promise<Uint8Array | undefined> {
-    const bytes = await this.#commands.run((redis) => redis.getBuffer(this.#envelopeKey(digest)));
-    return bytes === null ? undefined : new Uint8Array(bytes);
+    return this.#readUpTo(ENVELOPE_BYTES_MAX, this.#envelopeKey(digest));
   }
 
   async putRevocations(bytes: Uint8Array): Promise<void> {
@@ -116,8 +116,7 @@ class RedisControlStore implements ControlStore {
   }
 
   async readRevocations(): Promise<Uint8Array | undefined> {
-    const bytes = await this.#commands.run((redis) => redis.getBuffer(this.#revocationsKey()));
-    return bytes === null ? undefined : new Uint8Array(bytes);
+    return this.#readUpTo(REVOCATIONS_BYTES_MAX, this.#revocationsKey());
   }
 
   watch(scope: string, onHint: () => void): Promise<() => Promise<void>> {
@@ -159,6 +158,12 @@ class RedisControlStore implements ControlStore {
     this.#hints.close();
     this.#commands.close();
     this.#subscriber.close();
+  }
+
+  /** One byte more than allowed tells whoever reads it that it is too long. Nobody writes an empty one. */
+  async #readUpTo(bytesMax: number, key: string): Promise<Uint8Array | undefined> {
+    const bytes = await this.#commands.run((redis) => redis.getrangeBuffer(key, 0, bytesMax));
+    return bytes.byteLength === 0 ? undefined : new Uint8Array(bytes);
   }
 
   #script(script: string, keys: readonly string[], ...values: (string | number)[]): Promise<unknown> {

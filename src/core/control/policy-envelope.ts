@@ -31,8 +31,11 @@ export interface SignedRevocation extends SignedEnvelope {
   readonly body: Uint8Array;
 }
 
+/** Of the longest names and two signatures it has 8 KB. What is longer is padded: it would fill the disk of those who keep it. */
+export const ENVELOPE_BYTES_MAX = 16 * 1024;
 /** More than anybody has keys; a list that is longer is not read. */
 const REVOCATIONS_MAX = 1_000;
+export const REVOCATIONS_BYTES_MAX = 4 * 1024 * 1024;
 
 const bytes: Shape<Uint8Array> = (value) =>
   typeof value === 'string' && /^(?:[0-9a-f]{2})*$/.test(value) ? fromHex(value) : MISFIT;
@@ -67,7 +70,7 @@ export function writeEnvelope(written: PolicyEnvelope): Uint8Array {
 
 /** MISFIT for what is no envelope of any version. Never throws. */
 export function readEnvelope(json: Uint8Array): PolicyEnvelope | Misfit {
-  return fromJson(json, envelope);
+  return json.byteLength > ENVELOPE_BYTES_MAX ? MISFIT : fromJson(json, envelope);
 }
 
 export function writeRevocations(written: readonly SignedRevocation[]): Uint8Array {
@@ -75,7 +78,7 @@ export function writeRevocations(written: readonly SignedRevocation[]): Uint8Arr
 }
 
 export function readRevocations(json: Uint8Array): readonly SignedRevocation[] | Misfit {
-  const read = fromJson(json, revocations);
+  const read = json.byteLength > REVOCATIONS_BYTES_MAX ? MISFIT : fromJson(json, revocations);
   return read !== MISFIT && read.length > REVOCATIONS_MAX ? MISFIT : read;
 }
 

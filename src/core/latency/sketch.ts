@@ -1,4 +1,6 @@
 import { DDSketch } from '@datadog/sketches-js';
+import { MillraceError } from '../errors.ts';
+import { BIN_MAX, isSketch } from './sketch-form.ts';
 
 /**
  * Quantiles within 1 % relative error that merge without loss (DDSketch: Masson, Rim, Lee, VLDB 2019).
@@ -35,9 +37,16 @@ export class LatencySketch {
     return this.#sketch.count === 0 ? Buffer.alloc(0) : Buffer.from(this.#sketch.toProto());
   }
 
+  /** @throws MillraceError MALFORMED for what no sketch is written as, or one that does not merge with others */
   static fromBytes(bytes: Uint8Array): LatencySketch {
     const sketch = new LatencySketch();
-    if (bytes.byteLength > 0) sketch.#sketch = DDSketch.fromProto(bytes);
+    if (bytes.byteLength === 0) return sketch;
+    if (!isSketch(bytes, sketch.#sketch.mapping.gamma))
+      throw new MillraceError('MALFORMED', 'that is no sketch of latencies', {
+        value: bytes,
+        allowed: `DDSketch with a relative accuracy of 1 %, whole counts, and bins of ±${BIN_MAX}`,
+      });
+    sketch.#sketch = DDSketch.fromProto(bytes);
     return sketch;
   }
 }

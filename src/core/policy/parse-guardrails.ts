@@ -7,7 +7,7 @@ const QUERIES_MAX = 100;
 const QUERY_LENGTH_MAX = 2_048;
 const QUERY = new RegExp(`^[^]{1,${QUERY_LENGTH_MAX}}$`);
 /** Far more than any shift that is worth stopping: whoever writes it means "however far". */
-const SHIFT_MAX = 1_000;
+export const SHIFT_MAX = 1_000;
 
 /** The section `rollout.guardrails` of a policy. */
 export function readGuardrails(reader: DocumentReader, node: SourceNode): PolicyGuardrails {

@@ -106,7 +106,7 @@ function decidePromote(name: string, scope: ScopeState, request: Asked<'promote'
   const holds = rollout.hold?.reasons.map(({ text }) => text) ?? [];
   if (holds.length > 0 && !request.overHold) {
     return refused(
-      `the rollout is on hold: ${holds.join('; ')}. To go on all the same, add {"overHold": true}`,
+      `the rollout is on hold: ${holds.join('; ')}. To go on all the same, add {"overHold": true} to the body (millrace policy rollout promote --over-hold)`,
     );
   }
   const next = nextStage(rollout);

@@ -167,8 +167,13 @@ function silence(evidence: StageEvidence): Verdict | undefined {
   const silentMs = Math.max(canaryMs, stableMs);
   if (windows === 0) return { kind: 'inconclusive', reason: 'no window was observed yet' };
   if (silentMs === 0) return undefined;
-  const who = canaryMs > 0 && stableMs > 0 ? 'neither arm' : canaryMs > 0 ? 'no canary' : 'no control';
-  const reason = `${who} request for ${Math.round(silentMs / 1_000)} s`;
+  const what =
+    canaryMs > 0 && stableMs > 0
+      ? 'no request in either arm'
+      : canaryMs > 0
+        ? 'no canary request'
+        : 'no control request';
+  const reason = `${what} for ${Math.round(silentMs / 1_000)} s`;
   return { kind: silentMs >= silenceMsMax ? 'hold' : 'inconclusive', reason };
 }
 

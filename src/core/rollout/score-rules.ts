@@ -1,3 +1,4 @@
+import { SHIFT_MAX } from '../policy/parse-guardrails.ts';
 import type { HoldReason } from './rollout-event.ts';
 import { type RolloutState, stageOf } from './rollout-state.ts';
 import type { HeadScores } from './score-observation.ts';
@@ -64,7 +65,7 @@ function isGuarded({ terms }: RolloutState): boolean {
 }
 
 function judgeOrPass(value: number, noise: number, limit: number | undefined): ShiftFinding {
-  return limit === undefined ? 'within' : judgeShift(value, noise, limit);
+  return limit === undefined || limit >= SHIFT_MAX ? 'within' : judgeShift(value, noise, limit);
 }
 
 /** In shadow only a candidate that scores beside the live one has any. */

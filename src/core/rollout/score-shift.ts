@@ -20,6 +20,12 @@ export interface HeadShift {
 export const NOISE_FACTOR = 4;
 
 /**
+ * Sums of scores have nine digits in the log, so of a mean's square this part is rounding. A variance below it is not told from none: of a head that
+ * says the same in both arms, or nearly, the rounding would be a shift.
+ */
+const VARIANCE_RESOLUTION = 2e-8;
+
+/**
  * PSI = Σ over bins of (p − q)·ln(p / q), p and q the shares of the candidate's and the control's scores in the bin (Lewis, An Introduction to Credit
  * Scoring, 1994; Siddiqi, Credit Risk Scorecards, 2006: below 0.1 nothing moved, above 0.25 much did). Each share leans on the pooled one by the
  * weight of one score, so that a bin that one arm never reached has a logarithm.
@@ -41,7 +47,7 @@ export function headShift({ stable, candidate }: HeadScores): HeadShift {
   }, 0);
   const noiseOf = (groups: readonly ScoreGroup[], total: Total): number =>
     Math.max((used - 1) / total.count, spreadOfGroups(groups, total, pooled));
-  const stableDeviation = Math.sqrt(q.variance);
+  const stableDeviation = Math.sqrt(Math.max(q.variance, VARIANCE_RESOLUTION * q.mean ** 2));
   const distance = Math.abs(p.mean - q.mean);
   return {
     stableCount: q.count,

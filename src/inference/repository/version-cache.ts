@@ -1,8 +1,20 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import {
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  rmdir,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { MillraceError } from '../../core/errors.ts';
 import { type ModelFile, type PublishedModel, totalBytes } from '../../core/model/published-model.ts';
+import type { Clock } from '../../ports/clock.ts';
 import type { ModelSource } from '../../ports/model-source.ts';
 import { readInside } from './version-files.ts';
 
@@ -11,13 +23,18 @@ export interface VersionCacheOptions {
   source: ModelSource;
   /** Of one version's files together. */
   bytesMax: number;
+  clock: Clock;
 }
 
 const CATALOGUE = 'catalogue.json';
+/** No fetch takes so long: what lies aside for longer is of a process that was killed. */
+const ASIDE_MS_MAX = 24 * 3_600_000;
 
 /**
  * Files of published versions on this machine, each version in a folder of its digest, laid out as a model repository: `<sha256>/<family>/<version>/`.
- * A version is written aside and renamed into place when it is whole, so processes may share the folder; what is found there is checked again.
+ * A version is written aside and renamed into place when it is whole, so processes may share the folder; what is found there is checked again. Nothing that
+ * another process may be reading is taken away for that: a file that is not what it should be is replaced by a rename, and two versions of the same
+ * files share a folder.
  */
 export class VersionCache {
   readonly #options: VersionCacheOptions;
@@ -38,16 +55,13 @@ export class VersionCache {
         value: bytes,
         allowed: `${bytesMax} bytes (worker.modelBytesMax)`,
       });
-    const root = this.#rootOf(model);
+    const root = await this.#rootOf(model);
     if (await this.#isWhole(root, model)) return root;
-    await rm(root, { recursive: true, force: true });
-    const aside = join(this.#options.folder, `.${randomUUID()}`);
+    const aside = await this.#aside();
     try {
       await this.#write(aside, model, over);
-      await rename(aside, root);
+      await moveInto(root, aside, model);
     } catch (error) {
-      // another process of this machine may have been quicker
-      if (!(error instanceof MillraceError) && (await this.#isWhole(root, model))) return root;
       throw error instanceof MillraceError ? error : unwritable(root, error);
     } finally {
       await rm(aside, { recursive: true, force: true });
@@ -56,14 +70,22 @@ export class VersionCache {
   }
 
   async forget(model: PublishedModel): Promise<void> {
-    await rm(this.#rootOf(model), { recursive: true, force: true });
+    const place = folderOf(await this.#rootOf(model), model);
+    await rm(place, { recursive: true, force: true });
+    // Another version may have the same files.
+    for (const parent of [dirname(place), dirname(dirname(place))])
+      await rmdir(parent).catch(() => undefined);
   }
 
   async keep(text: string): Promise<void> {
-    const aside = join(this.#options.folder, `.${randomUUID()}`);
     await mkdir(this.#options.folder, { recursive: true });
-    await writeFile(aside, text);
-    await rename(aside, join(this.#options.folder, CATALOGUE));
+    const aside = join(this.#options.folder, `.${randomUUID()}`);
+    try {
+      await writeFile(aside, text);
+      await rename(aside, join(this.#options.folder, CATALOGUE));
+    } finally {
+      await rm(aside, { force: true });
+    }
   }
 
   /** Undefined where nothing was kept. */
@@ -76,16 +98,38 @@ export class VersionCache {
     }
   }
 
-  #rootOf({ digest }: PublishedModel): string {
-    return join(this.#options.folder, digest.replace('sha256:', ''));
+  /** A real path, as the files below are held against it. */
+  async #rootOf({ digest }: PublishedModel): Promise<string> {
+    const { folder } = this.#options;
+    try {
+      const real = await realpath(folder).catch(async () => {
+        await mkdir(folder, { recursive: true });
+        return realpath(folder);
+      });
+      return join(real, digest.replace('sha256:', ''));
+    } catch (error) {
+      throw unwritable(folder, error);
+    }
   }
 
-  async #isWhole(root: string, { family, version, files }: PublishedModel): Promise<boolean> {
-    for (const { name, bytes, digest } of files) {
+  /** A place for what is not whole yet. What killed processes left at theirs is removed on the way. */
+  async #aside(): Promise<string> {
+    const { folder, clock } = this.#options;
+    for (const name of await readdir(folder).catch(() => [])) {
+      const path = join(folder, name);
+      const since = name.startsWith('.') ? await stat(path).catch(() => undefined) : undefined;
+      if (since !== undefined && clock.wallMs() - since.mtimeMs > ASIDE_MS_MAX)
+        await rm(path, { recursive: true, force: true }).catch(() => undefined);
+    }
+    return join(folder, `.${randomUUID()}`);
+  }
+
+  async #isWhole(root: string, model: PublishedModel): Promise<boolean> {
+    for (const { name, bytes, digest } of model.files) {
       try {
         const { bytes: found, digest: is } = await readInside(
           root,
-          join(root, family, version, name),
+          join(folderOf(root, model), name),
           name,
           bytes,
         );
@@ -99,7 +143,7 @@ export class VersionCache {
   }
 
   async #write(root: string, model: PublishedModel, over: AbortSignal): Promise<void> {
-    const folder = join(root, model.family, model.version);
+    const folder = folderOf(root, model);
     await mkdir(folder, { recursive: true });
     for (const file of model.files) await this.#fetchFile(model.source, file, join(folder, file.name), over);
   }
@@ -127,6 +171,27 @@ export class VersionCache {
       advice: 'Publish the version again when its source has the right file',
     });
   }
+}
+
+function folderOf(root: string, { family, version }: PublishedModel): string {
+  return join(root, family, version);
+}
+
+/** Where the folder is there already, file by file: each is there at any moment, and of whatever process the same. */
+async function moveInto(root: string, aside: string, model: PublishedModel): Promise<void> {
+  try {
+    await rename(aside, root);
+    return;
+  } catch (error) {
+    if (!isThere(error)) throw error;
+  }
+  const [from, to] = [folderOf(aside, model), folderOf(root, model)];
+  await mkdir(to, { recursive: true });
+  for (const { name } of model.files) await rename(join(from, name), join(to, name));
+}
+
+function isThere(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && (error.code === 'ENOTEMPTY' || error.code === 'EEXIST');
 }
 
 function unwritable(path: string, cause: unknown): MillraceError {

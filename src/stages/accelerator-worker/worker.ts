@@ -196,7 +196,8 @@ export class Worker {
 
   #queueUp(delivery: Delivery<Dispatch>, request: ScoreRequest, model: LoadedModel): void {
     const dispatch = delivery.value;
-    const predictedMs = Math.max(0, dispatch.predictedMs);
+    // One that is no number would stay in every sum.
+    const predictedMs = Number.isFinite(dispatch.predictedMs) ? Math.max(0, dispatch.predictedMs) : 0;
     this.#enqueuedPredictedMs += predictedMs;
     this.#queue.push({
       deadlineMs: delivery.receivedAtMs + dispatch.budgetRemainingMs - delivery.inTopicMs,

@@ -197,7 +197,10 @@ export class CommandReader {
     const reasons = this.#deps.modelsNotReady?.(policy) ?? [];
     if (reasons.length === 0) return undefined;
     const more = reasons.length > REASONS_SHOWN_MAX ? ` and ${reasons.length - REASONS_SHOWN_MAX} more` : '';
-    const shown = reasons.slice(0, REASONS_SHOWN_MAX).join('; ');
+    const shown = reasons
+      .slice(0, REASONS_SHOWN_MAX)
+      .map((reason) => reason.replace(/\.$/, ''))
+      .join('; ');
     return `${policy.name} ${policy.version} names model versions that are not ready: ${shown}${more}. See millrace model status`;
   }
 

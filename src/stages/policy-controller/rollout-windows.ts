@@ -68,15 +68,19 @@ export class RolloutWindows {
     if (!this.#seen.isNew(window.router, window.sequence)) return;
     const { epoch, candidateDigest } = this.#watched;
     if (window.policyEpoch !== epoch || window.candidateDigest !== candidateDigest) return;
+    const cost = LatencySketch.fromBytes(window.shadowCostSketch);
     for (const { arm, analysed, outcomes } of window.arms) {
       if (analysed) addCounts(this.#arms[arm].outcomes, outcomes);
     }
-    if (window.shadow.length > 0) this.#takeShadow(window);
+    if (window.shadow.length > 0) this.#takeShadow(window, cost);
   }
 
   takeWorkerWindow(window: WorkerWindow): void {
     if (!this.#seen.isNew(`${window.worker} ${window.incarnation}`, window.sequence)) return;
-    this.#poolOf(window.pool).queue.merge(LatencySketch.fromBytes(window.queueSketch));
+    // What cannot be read counts for nothing, not for half.
+    const queue = LatencySketch.fromBytes(window.queueSketch);
+    const endToEnd = LatencySketch.fromBytes(window.endToEndSketch);
+    this.#poolOf(window.pool).queue.merge(queue);
     const { epoch, policy } = this.#watched;
     if (window.policyEpoch !== epoch || window.policy !== policy) return;
     if (window.shadow) this.#scores.take(window);
@@ -85,7 +89,7 @@ export class RolloutWindows {
     addCounts(counts.outcomes, window.outcomes);
     this.#scores.take(window);
     counts.late += window.late;
-    counts.endToEnd.merge(LatencySketch.fromBytes(window.endToEndSketch));
+    counts.endToEnd.merge(endToEnd);
   }
 
   takeStatus(status: PoolStatus, nowMs: number): void {
@@ -171,12 +175,12 @@ export class RolloutWindows {
     };
   }
 
-  #takeShadow(window: RouterWindow): void {
+  #takeShadow(window: RouterWindow, windowCost: LatencySketch): void {
     const shadow = this.#shadow ?? newShadow();
     const sum = (of: (leaf: RouterWindow['shadow'][number]) => number): number =>
       window.shadow.reduce((total, leaf) => total + of(leaf), 0);
     const cost = shadow.cost;
-    cost.merge(LatencySketch.fromBytes(window.shadowCostSketch));
+    cost.merge(windowCost);
     addCounts(shadow.leaves, window.shadowLeaves);
     shadow.projected.set(window.router, window.projectedUtilisation);
     this.#shadow = {

@@ -40,11 +40,15 @@ export class TuningWindows {
   takeWindow(window: WorkerWindow): void {
     if (!this.#seen.isNew(`${window.worker} ${window.incarnation}`, window.sequence)) return;
     if (window.policyEpoch < this.#sinceEpoch || window.arm !== 'STABLE') return;
+    // What cannot be read counts for nothing, not for half.
+    const queue = LatencySketch.fromBytes(window.queueSketch);
+    const kernel = LatencySketch.fromBytes(window.computeSketch);
+    const endToEnd = LatencySketch.fromBytes(window.endToEndSketch);
     const counts = this.#countsOf(window.pool, window.memory);
     for (const many of Object.values(window.outcomes)) counts.requests += many;
-    counts.sketches.queue.merge(LatencySketch.fromBytes(window.queueSketch));
-    counts.sketches.kernel.merge(LatencySketch.fromBytes(window.computeSketch));
-    counts.sketches.endToEnd.merge(LatencySketch.fromBytes(window.endToEndSketch));
+    counts.sketches.queue.merge(queue);
+    counts.sketches.kernel.merge(kernel);
+    counts.sketches.endToEnd.merge(endToEnd);
   }
 
   takeStatus(status: PoolStatus): void {

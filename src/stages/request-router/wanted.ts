@@ -27,5 +27,5 @@ export function modelsNamed({ models }: Pick<PolicyDocument, 'models'>, leaf: Le
 /** Service time at speed 1. A request whose cost could not be predicted counts as 1 ms, so that it still weighs in a queue. */
 export function predictedMsOf(request: RoutableRequest): number {
   const predicted = request.signals['predictedCostMs'];
-  return predicted !== undefined && predicted > 0 ? predicted : 1;
+  return predicted !== undefined && predicted > 0 && Number.isFinite(predicted) ? predicted : 1;
 }

@@ -31,6 +31,13 @@ describe('settings', () => {
     }
   });
 
+  it('refuse a token that no header can carry, without saying it', () => {
+    const load = (token: string) => loadSettings({ MILLRACE_CONTROLLER_PROMETHEUS_TOKEN: token });
+    expect(load('secret\n').settings.controller.prometheusToken).toBe('secret');
+    expect(() => load('se\ncret')).toThrow(/visible ASCII characters/);
+    expect(() => load('se\ncret')).not.toThrow(/cret/);
+  });
+
   it('have one variable each', () => {
     const names = settingVariables().map((each) => each.variable);
     expect(new Set(names).size).toBe(names.length);

@@ -1,6 +1,17 @@
-import { appendFile, cp, mkdir, mkdtemp, readdir, readFile, truncate, writeFile } from 'node:fs/promises';
+import {
+  appendFile,
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  symlink,
+  truncate,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { silentTelemetry } from '../../../src/adapters/memory/telemetry.ts';
 import { folderModelSource } from '../../../src/adapters/model-source/folder.ts';
@@ -17,7 +28,12 @@ const source = folderModelSource();
 const never = new AbortController().signal;
 
 /** A repository with version 1 alone, version 2 published from elsewhere, and an empty cache. */
-async function setUp({ from = source, bytesMax = 2 ** 30, fetchTimeoutMs = 60_000 } = {}) {
+async function setUp({
+  from = source,
+  bytesMax = 2 ** 30,
+  fetchTimeoutMs = 60_000,
+  named = async (cache: string): Promise<string> => cache,
+} = {}) {
   const work = await mkdtemp(join(tmpdir(), 'millrace-library-'));
   const [models, origin, folder] = ['models', 'origin', 'cache'].map((name) => join(work, name)) as [
     string,
@@ -27,9 +43,10 @@ async function setUp({ from = source, bytesMax = 2 ** 30, fetchTimeoutMs = 60_00
   await cp(join(REPOSITORY, 'ranker/1'), join(models, 'ranker/1'), { recursive: true });
   await cp(join(REPOSITORY, 'ranker/2'), origin, { recursive: true });
   const repository = growingRepository(await openRepository(models));
+  const cache = await named(folder);
   const open = () =>
     modelLibrary({
-      folder,
+      folder: cache,
       source: from,
       bytesMax,
       fetchTimeoutMs,
@@ -165,5 +182,64 @@ describe('a library of published versions', () => {
     await library.forget(model);
     expect(await readdir(folder)).toEqual(['catalogue.json']);
     expect(() => repository.version('ranker', '2')).toThrow(/no such version/);
+  });
+
+  it.each([
+    ['relative to where it was started', async (cache: string) => relative(process.cwd(), cache)],
+    [
+      'by a link',
+      async (cache: string) => {
+        await mkdir(cache);
+        await symlink(cache, `${cache}-link`);
+        return `${cache}-link`;
+      },
+    ],
+  ])('finds again what it has where its folder is named %s', async (_how, named) => {
+    const { origin, library, open, publish } = await setUp({ named });
+    const model = await publish();
+    await library.fetch(model, never);
+    const moved = { ...model, source: join(origin, 'gone') };
+    await expect(open().fetch(moved, never)).resolves.toEqual({ isOfFolder: false });
+  });
+
+  it('loses no version to another name for the same files', async () => {
+    const { repository, library, publish } = await setUp();
+    const model = await publish();
+    const misnamed = { ...model, version: '7' };
+    const [other] = await Promise.allSettled([library.fetch(misnamed, never), library.fetch(model, never)]);
+    expect(other.status).toBe('rejected');
+    await library.forget(misnamed);
+    const version = repository.version('ranker', '2');
+    expect((await repository.readGraph(version)).byteLength).toBeGreaterThan(1_000);
+  });
+
+  it('takes nothing away that another process reads while it mends a version', async () => {
+    const { folder, repository, library, open, publish } = await setUp();
+    const model = await publish();
+    await library.fetch(model, never);
+    const place = join(folder, model.digest.replace('sha256:', ''), 'ranker/2');
+    await truncate(join(place, 'golden.json'), 10);
+    let isOver = false;
+    const mending = Promise.all(Array.from({ length: 8 }, () => open().fetch(model, never))).finally(() => {
+      isOver = true;
+    });
+    const version = repository.version('ranker', '2');
+    while (!isOver) await repository.readGraph(version);
+    await mending;
+    expect((await repository.readGolden(version)).cases.length).toBeGreaterThan(0);
+    expect(await readdir(folder)).toHaveLength(1);
+  });
+
+  it('removes what a killed process had begun to fetch a day ago, and not what another one fetches now', async () => {
+    const { folder, library, publish } = await setUp();
+    for (const name of ['.old', '.new']) {
+      await mkdir(join(folder, name, 'ranker/2'), { recursive: true });
+      await writeFile(join(folder, name, 'ranker/2/model.onnx'), 'half of it');
+    }
+    const longAgo = Date.now() / 1_000 - 25 * 3_600;
+    await utimes(join(folder, '.old'), longAgo, longAgo);
+    const model = await publish();
+    await library.fetch(model, never);
+    expect((await readdir(folder)).sort()).toEqual(['.new', model.digest.replace('sha256:', '')]);
   });
 });

@@ -129,4 +129,12 @@ describe('a query of Prometheus', () => {
     expect(reading).toEqual({ failed: expect.stringMatching(/unreachable: .*ECONNREFUSED/) });
     expect(JSON.stringify(reading)).not.toContain('secret');
   });
+
+  it.each(['se\ncret', 'se\u0000cret', 'se\u201ccret'])(
+    'tells nobody a token that cannot be sent',
+    async (token) => {
+      const reading = await ask(says(vector('1')), { token });
+      expect(reading).toEqual({ failed: 'the request cannot be sent' });
+    },
+  );
 });

@@ -1,3 +1,4 @@
+import { DDSketch } from '@datadog/sketches-js';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { RecentRate } from '../../../../src/core/latency/rate.ts';
@@ -31,6 +32,43 @@ it('an empty sketch has no bytes and no latency', () => {
   const empty = new LatencySketch();
   expect(empty.toBytes()).toHaveLength(0);
   expect(LatencySketch.fromBytes(empty.toBytes()).quantileMs(0.99)).toBe(0);
+});
+
+/** Bytes of a sketch with these counts from this bin on. */
+function sketchOf(firstBin: number, counts: number[], relativeAccuracy = 0.01): Uint8Array {
+  const sketch = new DDSketch({ relativeAccuracy });
+  Object.assign(sketch.store, { offset: firstBin, bins: counts, minKey: firstBin, maxKey: firstBin });
+  return sketch.toProto();
+}
+
+it.each([
+  ['a bin that is far away', sketchOf(2 ** 22, [1])],
+  ['a bin that is far below', sketchOf(-(2 ** 22), [1])],
+  ['a count that is none', sketchOf(0, [Number.NaN])],
+  ['an infinite count', sketchOf(0, [Number.POSITIVE_INFINITY])],
+  ['half a request', sketchOf(0, [0.5])],
+  ['fewer than no requests', sketchOf(0, [-5])],
+  ['counts whose sum is no count', sketchOf(0, [2 ** 52, 2 ** 52])],
+  ['another accuracy', sketchOf(0, [1], 0.02)],
+  ['its end missing', sketchOf(0, [1]).subarray(0, 20)],
+  ['no sketch at all', Buffer.from('no sketch')],
+])('what has %s is no sketch', (_what, bytes) => {
+  expect(() => LatencySketch.fromBytes(bytes)).toThrow(expect.objectContaining({ code: 'MALFORMED' }));
+});
+
+it('whatever bytes come, they are a sketch that merges, or none', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+      try {
+        const merged = new LatencySketch();
+        merged.add(1);
+        merged.merge(LatencySketch.fromBytes(bytes));
+        expect(Number.isSafeInteger(merged.count)).toBe(true);
+      } catch (error) {
+        expect(error).toMatchObject({ code: 'MALFORMED' });
+      }
+    }),
+  );
 });
 
 it('a recent rate follows a change within two windows and forgets', () => {

@@ -103,13 +103,13 @@ describe('the verdict', () => {
       'traffic stops',
       watched(6, look(SILENT, SILENT), watched(90, EQUAL)),
       'hold',
-      /neither arm request for 60 s/,
+      /no request in either arm for 60 s/,
     ],
     [
       'traffic has just stopped',
       watched(1, look(SILENT, SILENT), watched(90, EQUAL)),
       'inconclusive',
-      /neither arm request for 10 s/,
+      /no request in either arm for 10 s/,
     ],
     [
       'no control any more',
@@ -127,7 +127,7 @@ describe('the verdict', () => {
       'a long window without anything',
       watched(1, look(SILENT, SILENT, 120_000)),
       'hold',
-      /neither arm request for 120 s/,
+      /no request in either arm for 120 s/,
     ],
   ])('%s', (_, evidence, kind, reason) => {
     const verdict = judge(evidence);

@@ -115,6 +115,13 @@ describe('scores of the canary', () => {
     expect(codesOf(told)).toEqual(['score-mean']);
   });
 
+  it('may move however far where the limit is the largest', () => {
+    const limits = { ...DEFAULT_LIMITS, scorePsiMax: 1_000, scoreMeanShiftMax: 1_000 };
+    const far = { 'ranker/ctr': headScores(95_000, 5_000, { mean: 1_000 }) };
+    const told = withScores(inStage(1, { limits }), far);
+    expect(codesOf(told)).toEqual([]);
+  });
+
   it('are bounded by the terms of the rollout', () => {
     const scores = { 'ranker/ctr': headScores(95_000, 5_000, { mean: 0.54 }) };
     const limits = { ...DEFAULT_LIMITS, scoreMeanShiftMax: 0.5 };

@@ -45,7 +45,7 @@ describe('the shift of a head', () => {
   it('of two constant scores is none, or out of all bounds', () => {
     expect(headShift(headOf(even([800], 1, 0), even([80], 1, 0))).meanShift).toBe(0);
     const apart = headShift(headOf(even([800, 0], 1, 0), even([0, 80], 2, 0)));
-    expect(apart.meanShift).toBe(Number.POSITIVE_INFINITY);
+    expect(apart.meanShift).toBeGreaterThan(1_000);
     expect(judgeShift(apart.meanShift, apart.meanShiftError, 0.25)).toBe('over');
     expect(apart.psi).toBeGreaterThan(4);
   });

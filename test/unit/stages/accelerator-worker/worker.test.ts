@@ -361,6 +361,25 @@ describe('the load', () => {
     expect(worker.load()).toMatchObject({ completedPredictedMs: 7, busyMs: 30, serviceMs: 11 });
   });
 
+  it.each([Number.NaN, Number.POSITIVE_INFINITY])(
+    'counts a request that is predicted to take %d ms as none: it would stay in every sum',
+    async (predictedMs) => {
+      const { worker, model, take, turn } = startWorker({ config: { batchRequestsMax: 1 } });
+      for (const each of [predictedMs, 3, 4]) take({ predictedMs: each });
+      await turn();
+      model.batches[0]?.end();
+      await turn();
+      model.batches[1]?.end();
+      await turn();
+      expect(worker.load()).toMatchObject({
+        queuedPredictedMs: 0,
+        enqueuedPredictedMs: 7,
+        completedPredictedMs: 3,
+      });
+      for (const value of Object.values(worker.load())) expect(value).toSatisfy(Number.isFinite);
+    },
+  );
+
   const fits = [
     { predictedMs: 0, batchRequests: 8 },
     { predictedMs: 1, batchRequests: 8 },

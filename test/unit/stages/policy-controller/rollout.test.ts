@@ -161,7 +161,7 @@ describe('a rollout', () => {
     await scene.room.world.clock.advanceBy(30 * MINUTE_MS);
     expect(rolloutOf(scene)).toMatchObject({
       stage: 1,
-      hold: { reasons: [{ code: 'statistics', text: expect.stringMatching(/neither arm/) }] },
+      hold: { reasons: [{ code: 'statistics', text: expect.stringMatching(/no request in either arm/) }] },
     });
     await scene.room.world.clock.advanceBy(120 * MINUTE_MS);
     expect(scene.room.events.at(-1)).toMatchObject({ type: 'rollout-rolled-back' });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { makeHeadWindow, makeScoreSample } from '../../../../src/contracts/records.ts';
 import type { HeadScores } from '../../../../src/core/rollout/score-observation.ts';
-import { countOf } from '../../../../src/core/rollout/score-shift.ts';
+import { countOf, headShift, judgeShift } from '../../../../src/core/rollout/score-shift.ts';
 import { scoreBin } from '../../../../src/core/scores/score-bin.ts';
 import { ScoreHistogram } from '../../../../src/core/scores/score-histogram.ts';
 import { ScoreWindows } from '../../../../src/stages/policy-controller/score-windows.ts';
@@ -123,5 +123,33 @@ describe('the scores of a rollout', () => {
     windows.take({ ...bad, heads: head === undefined ? [] : [{ ...head, samples }] });
     windows.take(window([0.7]));
     expect(ofHead(windows).stable.reduce((sum, group) => sum + countOf(group), 0)).toBe(1);
+  });
+
+  it.each([0.1, 1 / 3, 7.7, 0.0007, -1_000.1])(
+    'a head that always says %d has not moved, whatever is lost when its sums are written',
+    (always) => {
+      const constant = new Array<number>(971).fill(Math.fround(always));
+      const windows = frozen(constant);
+      windows.take(window(constant));
+      windows.take(window(constant.slice(0, 53), 'CANARY'));
+      windows.take(window(constant.slice(0, 54), 'CANARY', 5));
+      const { meanShift, meanShiftError } = headShift(ofHead(windows));
+      expect(judgeShift(meanShift, meanShiftError, 0.25)).toBe('within');
+    },
+  );
+
+  it('of a head far from 0 what its mean loses in the log is no shift, and ten deviations are one', () => {
+    const around = (mean: number, many: number): number[] =>
+      Array.from({ length: many }, (_, place) => Math.fround(mean + 0.01 * Math.sin(place)));
+    const windows = frozen(around(1_000, 971));
+    const shiftTo = (mean: number): string => {
+      for (const group of [3, 5]) {
+        windows.take(window(around(1_000, 971), 'STABLE', group));
+        windows.take(window(around(mean, 53), 'CANARY', group));
+      }
+      const { meanShift, meanShiftError } = headShift(ofHead(windows));
+      return judgeShift(meanShift, meanShiftError, 0.25);
+    };
+    expect([shiftTo(1_000), shiftTo(1_000.1)]).toEqual(['within', 'over']);
   });
 });
