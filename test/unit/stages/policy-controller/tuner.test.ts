@@ -154,6 +154,11 @@ describe('openTuner', () => {
       gaining: [{ domain: 'v100/l2', share: 0.16 }],
     });
     expect(tuningObservationShape(JSON.parse(JSON.stringify(observation)))).not.toBe(MISFIT);
+    // Of a period without requests nothing is sampled: the sample before stands.
+    await clock.advanceBy(180_000);
+    expect(tuner.observe(tuned, INITIAL_TUNING, 365_000)?.effects).toEqual(observation?.effects);
+    await clock.advanceBy(180_000);
+    expect(tuner.observe(tuned, INITIAL_TUNING, 545_000)?.effects).toEqual(observation?.effects);
     if (observation === undefined) return;
     const events = decideTuning(INITIAL_TUNING, observation, DEFAULT_TUNING);
     expect(events.map(({ type }) => type)).toEqual(['tuning-looked']);
