@@ -243,7 +243,7 @@ type Fields = Readonly<Record<string, unknown>>;
 const fuzzer: Fuzzer = {
   name: 'decoders',
   batch: 5_000,
-  heapGrowthMax: 64 * 1024 * 1024,
+  heapGrowthMax: 128 * 1024 * 1024,
   workMax: { steps: DECODE_LIMITS.stepsMax, items: DECODE_LIMITS.itemsMax },
   async open() {
     const registry = memorySchemaRegistry();

@@ -181,6 +181,12 @@ describe('tuning: the way back', () => {
     ]);
   });
 
+  it('is not tried while two policies share the traffic', () => {
+    const unseen: Period = { hbm: { requests: 20 }, l2: { requests: 1_700 } };
+    const quiet = periods(twice, 19, unseen);
+    expect(stepsSince(quiet, periods(quiet, 5, { ...unseen, rollout: 'canary' }))).toEqual([]);
+  });
+
   it('waits for less traffic where load was the trouble', () => {
     const loaded = periods(usual, 2, { hbm: { factor: 5, kernelFactor: 1 } });
     expect(stepsSince(usual, loaded)).toMatchObject([{ kind: 'away', direction: 'up' }]);

@@ -75,6 +75,13 @@ describe('effectsOf', () => {
     expect(down?.blocked).toBeUndefined();
   });
 
+  it('blocks none for what is only doubtful', () => {
+    const doubtful = policy({ tests: '' });
+    const untested = { ...doubtful, tests: doubtful.tests.slice(0, 1) };
+    for (const { blocked } of effectsOf(untested, new Map(), REFERENCE_FLEET, samples))
+      expect(blocked).toBeUndefined();
+  });
+
   it('moves nothing without requests', () => {
     expect(effectsOf(policy(), new Map(), REFERENCE_FLEET, [])).toMatchObject([
       { losing: [], gaining: [] },
