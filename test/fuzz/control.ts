@@ -424,7 +424,7 @@ const EVIDENCE_BYTES_MAX = 24 * 1024;
 const fuzzer: Fuzzer = {
   name: 'control',
   batch: 2_000,
-  heapGrowthMax: 128 * 1024 * 1024,
+  heapGrowthMax: 192 * 1024 * 1024,
   workMax: { 'events of a command': 17, 'bytes of evidence': EVIDENCE_BYTES_MAX },
   async open() {
     const codecs = await registeredCodecs();
