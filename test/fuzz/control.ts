@@ -90,7 +90,7 @@ function configOf(draw: Generator): ControllerConfig {
   const limits = { ...DEFAULT_LIMITS, shadowRequestsMin: 10, shareRequestsMin: 10, leafHitsMin: 1 };
   return {
     controller: 'controller-1',
-    acceptUnsigned: !oneIn(draw, 5),
+    acceptUnsigned: !oneIn(draw, 10),
     rollout: {
       ...DEFAULT_ROLLOUT_CONFIG,
       mode: pick(draw, ['staged', 'staged', 'staged', 'immediate']),
@@ -175,7 +175,7 @@ class Session {
     this.#sent += 1;
     const command = this.#insistence() ?? this.#anyCommand();
     this.#earlier = [...this.#earlier.slice(-EARLIER_MAX), command];
-    return this.#config.acceptUnsigned && !oneIn(draw, 30)
+    return this.#config.acceptUnsigned && !oneIn(draw, 60)
       ? { ...command, signature: null, coSignature: null }
       : this.#signing.sign(command, this.#clock.wallMs());
   }
@@ -424,7 +424,7 @@ const EVIDENCE_BYTES_MAX = 24 * 1024;
 const fuzzer: Fuzzer = {
   name: 'control',
   batch: 2_000,
-  heapGrowthMax: 128 * 1024 * 1024,
+  heapGrowthMax: 192 * 1024 * 1024,
   workMax: { 'events of a command': 17, 'bytes of evidence': EVIDENCE_BYTES_MAX },
   async open() {
     const codecs = await registeredCodecs();

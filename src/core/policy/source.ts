@@ -56,15 +56,16 @@ export function readSource(input: string | Uint8Array, code: DocumentErrorCode):
     ),
   ];
   const [document, second] = documents;
-  const problems = documents
-    .flatMap((each) => [...each.errors, ...each.warnings])
-    .slice(0, PROBLEMS_MAX)
-    .map((error) => syntaxProblem(error.message, error.pos[0], text, lines));
-  if (second !== undefined) {
-    problems.push(
-      problem('', lines.at(second.range[0]), 'more than one document in the text', { allowed: 'one' }),
-    );
-  }
+  const one = { allowed: 'one' };
+  const problems = [
+    ...(second === undefined
+      ? []
+      : [problem('', lines.at(second.range[0]), 'more than one document in the text', one)]),
+    ...documents
+      .flatMap((each) => [...each.errors, ...each.warnings])
+      .slice(0, PROBLEMS_MAX - 1)
+      .map((error) => syntaxProblem(error.message, error.pos[0], text, lines)),
+  ];
   if (document === undefined || problems.length > 0) {
     throw new DocumentError(
       code,

@@ -20,6 +20,7 @@ const SCHEMAS: [name: string, ...fields: unknown[]][] = [
   ['an int', 'int'],
   ['a long and an int', 'long', 'int'],
   ['bytes', 'bytes'],
+  ['bytes and an int', 'bytes', 'int'],
   ['a text', 'string'],
   ['a text or null', ['string', 'null']],
   ['null or a boolean', ['null', 'boolean']],

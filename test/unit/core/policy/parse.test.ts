@@ -336,6 +336,7 @@ rollout: {shadow: 90s, canary: {percent: 2.5, dwell: 500ms}, ramp: [10, 50], ram
         `${HEAD}${signals}${TREE}tests: [{signals: {${many((at) => `sgnal${at}: 1`)}}, leaf: rest}]`,
       ],
       ['tests of unknown leaves', `${HEAD}${TREE}tests: [${many((at) => `{signals: {}, leaf: l${at}}`)}]`],
+      ['broken documents', `a: b: c\n---\n`.repeat(60)],
       ['the same keys twice', `${HEAD}${TREE}tuned: {${many(() => 'a: 1')}}`],
       [
         'conditions on undeclared signals',
