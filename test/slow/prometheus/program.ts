@@ -31,11 +31,22 @@ export async function findPrometheus(): Promise<string> {
   return program;
 }
 
+/** Whether there is one; where not, what it said is printed: no machine without Debian's packages can run these tests. */
+export async function hasPrometheus(): Promise<boolean> {
+  try {
+    await findPrometheus();
+    return true;
+  } catch (error) {
+    console.warn(error);
+    return false;
+  }
+}
+
 async function unpackPackage(folder: string): Promise<void> {
   const work = await mkdtemp(join(tmpdir(), 'millrace-prometheus-'));
   try {
-    await run('apt-get', ['download', 'prometheus'], { cwd: work });
-    const [archive = ''] = await readdir(work);
+    await download(work);
+    const archive = (await readdir(work)).find((name) => name.endsWith('.deb')) ?? '';
     await run('dpkg', ['-x', join(work, archive), join(work, 'unpacked')]);
     await rm(folder, { recursive: true, force: true });
     await rename(join(work, 'unpacked'), folder).catch(async () => {
@@ -45,4 +56,16 @@ async function unpackPackage(folder: string): Promise<void> {
   } finally {
     await rm(work, { recursive: true, force: true });
   }
+}
+
+/** A machine that never fetched the lists of packages fetches them into the folder, not into its own. */
+async function download(work: string): Promise<void> {
+  const get = (...words: string[]) => run('apt-get', words, { cwd: work });
+  await get('download', 'prometheus').catch(async () => {
+    const own = ['-o', `Dir::State::lists=${join(work, 'lists')}`, '-o', `Dir::Cache=${join(work, 'cache')}`];
+    await mkdir(join(work, 'lists', 'partial'), { recursive: true });
+    await mkdir(join(work, 'cache', 'archives', 'partial'), { recursive: true });
+    await get('update', '-qq', ...own);
+    await get('download', ...own, 'prometheus');
+  });
 }
