@@ -127,6 +127,15 @@ const REFUSED_TOKENS: ReadonlyMap<string, string> = new Map([
   ['directive-line', 'directives are not allowed'],
 ]);
 
+const OPENS_A_BLOCK: ReadonlySet<string> = new Set(['seq-item-ind', 'explicit-key-ind']);
+const ENDS_A_ROW: ReadonlySet<string> = new Set([
+  'comma',
+  'flow-seq-start',
+  'flow-map-start',
+  'flow-seq-end',
+  'flow-map-end',
+]);
+
 /**
  * One pass over YAML's tokens, before anything is built: bounds the work of the parser (which is recursive, and slow on deep
  * nesting), and refuses what a policy has no use for.
@@ -134,7 +143,8 @@ const REFUSED_TOKENS: ReadonlyMap<string, string> = new Map([
 function findForbidden(text: string, lines: LineIndex): PolicyProblem | undefined {
   let offset = 0;
   let flowDepth = 0;
-  let openedOnLine = 0;
+  /** Keys and items in a row, each within the one before: the parser goes down by each, and its stack is not without end. */
+  let inARow = 0;
   let tokens = 0;
   let nodes = 0;
   let atScalar = false;
@@ -152,20 +162,21 @@ function findForbidden(text: string, lines: LineIndex): PolicyProblem | undefine
       return problem('', lines.at(offset), refused, { value: token, ...advice });
     }
     atScalar = type === 'scalar';
-    if (type === 'newline') openedOnLine = 0;
+    if (type === 'newline') inARow = flowDepth === 0 ? 0 : inARow;
     else if (type === 'flow-seq-end' || type === 'flow-map-end') flowDepth -= 1;
     else if (type !== 'space' && type !== 'comment') tokens += 1;
+    if (ENDS_A_ROW.has(type ?? '')) inARow = 0;
     // One bracket too many makes the parser's error handling quadratic.
     if (flowDepth < 0)
       return problem('', lines.at(offset), 'a bracket is closed that was never opened', { value: token });
-    if (flowDepth === 0 && (type === 'seq-item-ind' || type === 'explicit-key-ind')) openedOnLine += 1;
+    if (type === 'map-value-ind' || (flowDepth === 0 && OPENS_A_BLOCK.has(type ?? ''))) inARow += 1;
     if (type === 'flow-seq-start' || type === 'flow-map-start') flowDepth += 1;
     // Behind each of these is a node, and be it an empty one.
     if (type === 'seq-item-ind' || type === 'map-value-ind') nodes += 1;
     // A node costs at most six tokens: key, its indicator, value, comma, and a bracket on both sides.
     if (nodes > DOCUMENT_LIMITS.nodes || tokens > 6 * DOCUMENT_LIMITS.nodes)
       return tooManyNodes('', lines.at(offset));
-    if (flowDepth > DOCUMENT_LIMITS.depth || openedOnLine > DOCUMENT_LIMITS.depth) {
+    if (flowDepth > DOCUMENT_LIMITS.depth || inARow > DOCUMENT_LIMITS.depth) {
       return tooDeep('', lines.at(offset));
     }
     if (type !== 'scalar' && type !== 'doc-mode' && type !== 'flow-error-end') offset += token.length;

@@ -32,6 +32,16 @@ describe('readSource', () => {
       repeat(4_095, (i) => `k${i}: 1`),
       Object.fromEntries(Array.from({ length: 4_095 }, (_, i) => [`k${i}`, 1])),
     ],
+    [
+      'many keys in one line',
+      `{${repeat(2_000, (i) => `k${i}: [1]`, ', ')}}`,
+      Object.fromEntries(Array.from({ length: 2_000 }, (_, i) => [`k${i}`, [1]])),
+    ],
+    [
+      'many keys in a flow of lines',
+      `{${repeat(2_000, (i) => `k${i}: 1`, ',\n')}}`,
+      Object.fromEntries(Array.from({ length: 2_000 }, (_, i) => [`k${i}`, 1])),
+    ],
     ['a list at the limit of nodes', repeat(4_095, () => '-'), Array.from({ length: 4_095 }, () => null)],
   ])('reads %s', (_, text, expected) => {
     expect(read(text)).toEqual(expected);
@@ -72,6 +82,13 @@ describe('readSource', () => {
     ['too many nodes in one line', `[${repeat(16_000, () => '1', ',')}]`, 'too many nodes'],
     ['brackets too deep', '['.repeat(60_000), 'line 1, column 33: the document is nested too deeply'],
     ['braces too deep', `${'{a: '.repeat(33)}1${'}'.repeat(33)}`, 'nested too deeply'],
+    [
+      'keys too deep',
+      `a: ${'"k": '.repeat(2_000)}1`,
+      'line 1, column 162: the document is nested too deeply',
+    ],
+    ['keys too deep in a flow', `a: {x: y${'"k": '.repeat(2_000)}, z: 1}`, 'nested too deeply'],
+    ['keys too deep in a flow of lines', `a: {x: y\n${'  "k":\n'.repeat(2_000)}, z: 1}`, 'nested too deeply'],
     ['items too deep', '- '.repeat(30_000), 'nested too deeply'],
     ['indentation too deep', repeat(40, (i) => `${' '.repeat(i)}a:`), 'nested too deeply'],
     [

@@ -172,6 +172,9 @@ describe('a step back', () => {
     const quiet = (quietPeriods: number): TuningState =>
       withConstant(recovered, { recovery: undefined, quietPeriods });
     expect([stepOf(quiet(19)), stepOf(quiet(20))?.kind]).toEqual([undefined, 'probe']);
+    const { last } = quiet(20);
+    const ramp = { ...quiet(20), last: last && { ...last, rollout: 'ramp' as const } };
+    expect(stepOf(ramp)).toBeUndefined();
   });
 });
 
