@@ -9,7 +9,6 @@ import type { Stack } from '../../src/local-stack/stack.ts';
 import { startStack } from '../../src/local-stack/start-stack.ts';
 import { type ControlRoom, openControlRoom } from './control-events.ts';
 import { type Load, moreResults, startLoad } from './load.ts';
-import { hasPrometheus } from './prometheus/program.ts';
 import { type PrometheusServer, startPrometheus } from './prometheus/server.ts';
 import { eventually, type PlannedProcess, type RealPipeline, startRealPipeline } from './real-pipeline.ts';
 import { costlyTree } from './rollouts/costly-policy.ts';
@@ -20,8 +19,7 @@ let stack: Stack;
 let pipeline: RealPipeline;
 let load: Load;
 let room: ControlRoom;
-const isPrometheusThere = await hasPrometheus();
-let prometheus: PrometheusServer | undefined;
+let prometheus: PrometheusServer;
 
 /** Everything goes to one device; the author declares it, so that the shadow has nothing to object. */
 function policy(version: number, to: string): string {
@@ -55,7 +53,7 @@ function worker(pool: string, environment: Record<string, string> = {}): Planned
 }
 
 beforeAll(async () => {
-  [stack, prometheus] = await Promise.all([startStack(), isPrometheusThere ? startPrometheus() : undefined]);
+  [stack, prometheus] = await Promise.all([startStack(), startPrometheus()]);
   const builtIn = join(mkdtempSync(join(tmpdir(), 'millrace-rollouts-')), 'policy.yaml');
   writeFileSync(builtIn, policy(1, GOOD));
   pipeline = await startRealPipeline(stack.environment, {
@@ -66,7 +64,7 @@ beforeAll(async () => {
       MILLRACE_CONTROLLER_ACCEPT_UNSIGNED: 'true',
       MILLRACE_CONTROLLER_AUTO_PROMOTE: 'true',
       MILLRACE_CONTROLLER_LOOK_MS: '2000',
-      MILLRACE_CONTROLLER_PROMETHEUS_URL: prometheus?.url ?? '',
+      MILLRACE_CONTROLLER_PROMETHEUS_URL: prometheus.url,
       MILLRACE_CONTROLLER_SHADOW_REQUESTS_MIN: '200',
     },
     processes: [
@@ -320,22 +318,18 @@ tree:
   expect(new Set(requests.map(({ leaf }) => leaf))).toEqual(new Set(['all']));
 });
 
-it.skipIf(!isPrometheusThere)(
-  'a policy is held for a query of its guardrails that is out of bounds, and for a Prometheus that is away',
-  {
-    timeout: 400_000,
-  },
-  async () => {
-    const guarded = (version: number, query: string): string =>
-      policy(version, GOOD).replace(
-        'unit: requestId',
-        `unit: requestId, guardrails: {queries: [{name: errors, query: '${query}', max: 0.5}]}`,
-      );
-    await expectHeldInShadow(8, guarded(8, 'vector(0.75)'), 'external-guardrail');
-    await prometheus?.close();
-    await expectHeldInShadow(9, guarded(9, 'vector(0)'), 'external-no-data');
-  },
-);
+it('a policy is held for a query of its guardrails that is out of bounds, and for a Prometheus that is away', {
+  timeout: 400_000,
+}, async () => {
+  const guarded = (version: number, query: string): string =>
+    policy(version, GOOD).replace(
+      'unit: requestId',
+      `unit: requestId, guardrails: {queries: [{name: errors, query: '${query}', max: 0.5}]}`,
+    );
+  await expectHeldInShadow(8, guarded(8, 'vector(0.75)'), 'external-guardrail');
+  await prometheus.close();
+  await expectHeldInShadow(9, guarded(9, 'vector(0)'), 'external-no-data');
+});
 
 it('every decision of all that can be derived again from the log', { timeout: 120_000 }, async () => {
   const { stdout, code } = await millrace('control', 'replay', '--json');

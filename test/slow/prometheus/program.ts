@@ -31,17 +31,6 @@ export async function findPrometheus(): Promise<string> {
   return program;
 }
 
-/** Whether there is one; where not, what it said is printed: no machine without Debian's packages can run these tests. */
-export async function hasPrometheus(): Promise<boolean> {
-  try {
-    await findPrometheus();
-    return true;
-  } catch (error) {
-    console.warn(error);
-    return false;
-  }
-}
-
 async function unpackPackage(folder: string): Promise<void> {
   const work = await mkdtemp(join(tmpdir(), 'millrace-prometheus-'));
   try {
