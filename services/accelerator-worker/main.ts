@@ -1,7 +1,7 @@
 import { growingRepository } from '../../src/inference/repository/growing-repository.ts';
+import { startAcceleratorWorker } from '../../src/wiring/accelerator-worker.ts';
 import { createBackend, loadModels, openLibrary, openModels } from '../../src/wiring/backends.ts';
 import { poolOf, readFleet } from '../../src/wiring/policy-files.ts';
-import { startAcceleratorWorker } from '../../src/wiring/stages.ts';
 import { runService } from '../run-service.ts';
 
 await runService('accelerator-worker', async (settings, runtime) => {

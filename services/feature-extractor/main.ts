@@ -1,5 +1,5 @@
 import { openModels } from '../../src/wiring/backends.ts';
-import { startFeatureExtractor } from '../../src/wiring/stages.ts';
+import { startFeatureExtractor } from '../../src/wiring/feature-extractor.ts';
 import { runService } from '../run-service.ts';
 
 await runService('feature-extractor', async (settings, runtime) => [

@@ -1,5 +1,5 @@
+import { startPolicyController } from '../../src/wiring/policy-controller.ts';
 import { readFleet } from '../../src/wiring/policy-files.ts';
-import { startPolicyController } from '../../src/wiring/stages.ts';
 import { runService } from '../run-service.ts';
 
 await runService('policy-controller', async (settings, runtime) => [

@@ -1,5 +1,5 @@
 import { readFleet } from '../../src/wiring/policy-files.ts';
-import { startRequestRouter } from '../../src/wiring/stages.ts';
+import { startRequestRouter } from '../../src/wiring/request-router.ts';
 import { runService } from '../run-service.ts';
 
 await runService('request-router', async (settings, runtime) => [

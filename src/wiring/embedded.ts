@@ -17,15 +17,13 @@ import type { MessageBus } from '../ports/message-bus.ts';
 import type { RandomSource } from '../ports/random.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { Stage, StageDeps } from '../stages/stage.ts';
+import { startAcceleratorWorker } from './accelerator-worker.ts';
 import { applyTopics } from './apply-topics.ts';
 import { createBackend, loadModels, openLibrary, openModels } from './backends.ts';
+import { startFeatureExtractor } from './feature-extractor.ts';
+import { startPolicyController } from './policy-controller.ts';
 import { fleetPools, type PoolOfFleet, readBuiltInPolicy, readFleet } from './policy-files.ts';
-import {
-  startAcceleratorWorker,
-  startFeatureExtractor,
-  startPolicyController,
-  startRequestRouter,
-} from './stages.ts';
+import { startRequestRouter } from './request-router.ts';
 
 /** Everything in one process: the stages of the real pipeline on the in-memory bus. */
 export interface EmbeddedPipeline {

@@ -14,17 +14,15 @@ import { growingRepository } from '../../src/inference/repository/growing-reposi
 import type { ControlStore } from '../../src/ports/control-store.ts';
 import type { MessageBus, TopicSpec } from '../../src/ports/message-bus.ts';
 import type { Stage, StageDeps } from '../../src/stages/stage.ts';
+import { startAcceleratorWorker } from '../../src/wiring/accelerator-worker.ts';
 import { plannedTopics } from '../../src/wiring/apply-topics.ts';
 import { createBackend, loadModels, openLibrary, openModels } from '../../src/wiring/backends.ts';
+import { startFeatureExtractor } from '../../src/wiring/feature-extractor.ts';
+import { startPolicyController } from '../../src/wiring/policy-controller.ts';
 import { fleetPools, poolOf, readFleet } from '../../src/wiring/policy-files.ts';
 import { whenReady } from '../../src/wiring/ready.ts';
+import { startRequestRouter } from '../../src/wiring/request-router.ts';
 import { openBus } from '../../src/wiring/runtime.ts';
-import {
-  startAcceleratorWorker,
-  startFeatureExtractor,
-  startPolicyController,
-  startRequestRouter,
-} from '../../src/wiring/stages.ts';
 import { type SwitchableRegistry, switchableRegistry } from './switchable-registry.ts';
 
 /** Every stage in the process of the test, on the real Kafka, registry and Redis that the environment names, under a prefix of its own. */

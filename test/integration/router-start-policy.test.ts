@@ -19,7 +19,7 @@ import type { Router } from '../../src/stages/request-router/router.ts';
 import type { Stage, StageDeps } from '../../src/stages/stage.ts';
 import { applyTopics } from '../../src/wiring/apply-topics.ts';
 import { digestOf, fleetPools, readFleet } from '../../src/wiring/policy-files.ts';
-import { startRequestRouter } from '../../src/wiring/stages.ts';
+import { startRequestRouter } from '../../src/wiring/request-router.ts';
 import { eventually } from '../conformance/control-store.suite.ts';
 import { type FaultyWay, faultyWay, redisUrl, uniquePrefix } from '../conformance/redis.fixture.ts';
 

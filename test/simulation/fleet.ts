@@ -7,8 +7,8 @@ import type { ServiceProfile } from '../../src/inference/simulated/profiles.ts';
 import type { FeatureExtractorConfig } from '../../src/stages/feature-extractor/stage.ts';
 import type { ActivePolicy } from '../../src/stages/request-router/active-policy.ts';
 import type { RequestRouterConfig } from '../../src/stages/request-router/stage.ts';
+import { costModels } from '../../src/wiring/feature-extractor.ts';
 import { compileChecked, digestOf } from '../../src/wiring/policy-files.ts';
-import { costModels } from '../../src/wiring/stages.ts';
 
 /** Of topics with many partitions. */
 export const PARTITIONS = 2;

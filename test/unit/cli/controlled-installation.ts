@@ -4,8 +4,8 @@ import { loadSettings } from '../../../src/config/load-settings.ts';
 import { createTopicDelay } from '../../../src/core/latency/topic-delay.ts';
 import { seededRandom } from '../../../src/core/random/seeded-random.ts';
 import type { ControlStore } from '../../../src/ports/control-store.ts';
+import { startPolicyController } from '../../../src/wiring/policy-controller.ts';
 import { readFleet } from '../../../src/wiring/policy-files.ts';
-import { startPolicyController } from '../../../src/wiring/stages.ts';
 import { type MemoryInstallation, memoryInstallation } from '../client/memory-installation.ts';
 import { INSTALLATION, millrace, type Ran } from './cli.fixture.ts';
 

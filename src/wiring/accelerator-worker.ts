@@ -1,0 +1,71 @@
+import { randomUUID } from 'node:crypto';
+import { packageVersion } from '../config/package-version.ts';
+import type { Settings } from '../config/settings.ts';
+import type { Fleet } from '../core/policy/fleet.ts';
+import { predictCostMs } from '../core/signals/cost-model.ts';
+import type { ModelRepository } from '../inference/repository/open-repository.ts';
+import type { Accelerator, LoadedModel } from '../ports/accelerator.ts';
+import type { ControlStore } from '../ports/control-store.ts';
+import type { ModelLibrary } from '../ports/model-library.ts';
+import { createAcceleratorWorkerStage } from '../stages/accelerator-worker/stage.ts';
+import type { Stage, StageDeps } from '../stages/stage.ts';
+import { digestOf, poolOf } from './policy-files.ts';
+
+export async function startAcceleratorWorker(
+  settings: Settings,
+  deps: StageDeps,
+  surroundings: {
+    fleet: Fleet;
+    backend: Accelerator;
+    models: readonly LoadedModel[];
+    repository: ModelRepository;
+    store: ControlStore;
+    library: ModelLibrary;
+  },
+): Promise<Stage> {
+  const { worker } = settings;
+  const { models, repository } = surroundings;
+  const pool = poolOf(surroundings.fleet, worker.pool);
+  return createAcceleratorWorkerStage(
+    {
+      worker: worker.name === '' ? `${worker.pool}-${randomUUID().slice(0, 8)}` : worker.name,
+      incarnation: randomUUID(),
+      pool: pool.pool,
+      accelerator: pool.accelerator,
+      capacityClass: pool.capacityClass,
+      slots: worker.slots,
+      batchRequestsMax: worker.batchRequestsMax,
+      batchCandidatesMax: worker.batchCandidatesMax,
+      batchMsMax: worker.batchMsMax,
+      batchesInFlightMax: worker.batchesInFlightMax,
+      tries: settings.tries,
+      heartbeatMs: worker.heartbeatMs,
+      windowMs: settings.windowMs,
+      ackCoalesceMs: worker.ackCoalesceMs,
+      unacknowledgedMax: settings.unacknowledgedMax,
+      deadLetterPayload: settings.deadLetterPayload,
+      versionsMax: worker.modelVersionsMax,
+      unloadAfterMs: worker.modelUnloadAfterMs,
+      build: packageVersion(),
+      expectedSpeed: expectedSpeed(models, repository),
+    },
+    {
+      ...deps,
+      backend: surroundings.backend,
+      models,
+      store: surroundings.store,
+      library: surroundings.library,
+      digest: digestOf,
+    },
+  );
+}
+
+/** What the cost models predict for a request of middling size against what the device's own profile says, over its models. */
+function expectedSpeed(models: readonly LoadedModel[], repository: ModelRepository): number {
+  const [candidates, rows] = [100, 10];
+  const sum = (of: (model: LoadedModel) => number): number => models.reduce((ms, model) => ms + of(model), 0);
+  const predictedMs = sum(({ family, version }) =>
+    predictCostMs(repository.version(family, version).cost, candidates, rows),
+  );
+  return predictedMs / sum((model) => model.predictMs(1, candidates));
+}

@@ -1,0 +1,52 @@
+import type { Settings } from '../config/settings.ts';
+import { DEFAULT_REQUEST_LIMITS } from '../core/request/limits.ts';
+import type { CostModel } from '../core/signals/cost-model.ts';
+import { createSignalExtractor } from '../core/signals/extract.ts';
+import type { ModelRepository } from '../inference/repository/open-repository.ts';
+import {
+  createFeatureExtractorStage,
+  type FeatureExtractorConfig,
+} from '../stages/feature-extractor/stage.ts';
+import type { Stage, StageDeps } from '../stages/stage.ts';
+
+export async function startFeatureExtractor(
+  settings: Settings,
+  deps: StageDeps,
+  repository: ModelRepository,
+): Promise<Stage> {
+  return createFeatureExtractorStage(await extractorConfig(settings, deps, repository), {
+    ...deps,
+    signals: createSignalExtractor(costModels(repository)),
+  });
+}
+
+export async function extractorConfig(
+  settings: Settings,
+  deps: StageDeps,
+  repository: ModelRepository,
+): Promise<FeatureExtractorConfig> {
+  return {
+    ingress: [deps.topics.ingress(), ...settings.tenants.map((tenant) => deps.topics.ingress(tenant))],
+    families: new Map(repository.families.map(({ family, contract }) => [family, contract])),
+    limits: {
+      ...DEFAULT_REQUEST_LIMITS,
+      tensorBytesMax: settings.limits.requestBytesMax,
+      contextKeys: new Set(settings.limits.contextKeys),
+      resultPartitions: await deps.bus.partitionCount(deps.topics.fixed('scored-results')),
+    },
+    deadLetterPayload: settings.deadLetterPayload,
+    unacknowledgedMax: settings.unacknowledgedMax,
+    tries: settings.tries,
+  };
+}
+
+/** By `family@version`, and by family for requests that leave the version to the policy: that of its newest baseline version. */
+export function costModels(repository: ModelRepository): Map<string, CostModel> {
+  const models = new Map<string, CostModel>();
+  for (const { family, versions } of repository.families) {
+    for (const { version, cost } of versions) models.set(`${family}@${version}`, cost);
+    const newest = versions.filter((version) => version.variant === 'baseline').at(-1) ?? versions.at(-1);
+    if (newest !== undefined) models.set(family, newest.cost);
+  }
+  return models;
+}
