@@ -70,7 +70,9 @@ export class Shadow {
     this.#decisions += 1;
     try {
       const isTimed = this.#decisions % TIMED_EVERY === 0;
-      const leaf = isTimed ? this.#decideTimed(request) : this.#candidate.decide(request);
+      const leaf = isTimed
+        ? this.#decideTimed(request)
+        : this.#candidate.decideAfter(decided.policy, request);
       const pair = this.#pairOf(decided.leaf, leaf);
       pair.requests += 1;
       pair.workMs += predictedMsOf(request);
