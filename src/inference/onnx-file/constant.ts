@@ -39,9 +39,9 @@ export function readConstant(tensor: TensorProto): OnnxConstant {
   return { type, dims, bytes };
 }
 
-/** A file may hold its values as bytes, or as numbers of its type's field (small integers and booleans in that of int32). */
+/** Bytes of their own, so that they begin where numbers may. A file may hold its values as bytes, or as numbers of its type's field (small integers and booleans in that of int32). */
 function rawBytes(tensor: TensorProto): Uint8Array {
-  if (tensor.rawData.length > 0) return tensor.rawData;
+  if (tensor.rawData.length > 0) return new Uint8Array(tensor.rawData);
   const { floatData, doubleData, int32Data, int64Data } = tensor;
   switch (tensor.dataType) {
     case FLOAT:

@@ -110,8 +110,7 @@ function constantIn({ type, t, f, i, floats, ints }: AttributeProto): OnnxConsta
 function readValue({ name, type }: ValueInfoProto): OnnxValue {
   if (type?.value.case !== 'tensorType') throw invalid(`${name} is no tensor`, type?.value.case);
   const { elemType, shape } = type.value.value;
-  if (shape === undefined) throw invalid(`${name} has no shape`);
-  const dims = shape.dim.map(({ value }, axis): Dim => {
+  const dims = shape?.dim.map(({ value }, axis): Dim => {
     if (value.case === 'dimValue') return Number(value.value);
     return value.case === 'dimParam' && value.value !== '' ? value.value : `${name}.${axis}`;
   });

@@ -25,6 +25,8 @@ export interface Linear {
   weights: OnnxConstant;
   /** FP32, its last axis the outputs. */
   bias: OnnxConstant | undefined;
+  /** Which axis is summed over: the last one (x·W), or the last but one (Wᵀ·x, a linear compression of rows of features). */
+  sums: 'features' | 'stack';
 }
 
 export const gemm: Rule = (step) => {
@@ -43,17 +45,23 @@ export const gemm: Rule = (step) => {
   const isSplit =
     isPlain && x.parts.length > 1 && (bias === undefined || biasConstant?.dims.at(-1) === outputs);
   return [
-    isSplit ? lowerLinear(step, { x, weights, bias: biasConstant }, shape) : asItIs(step, shape, x.type),
+    isSplit
+      ? lowerLinear(step, { x, weights, bias: biasConstant, sums: 'features' }, shape)
+      : asItIs(step, shape, x.type),
   ];
 };
 
 /** FP32 [inputs, outputs], whichever way the node has them. */
-function weightsOf(step: Step, value: Value, isTransposed: boolean): OnnxConstant | undefined {
+export function weightsOf(step: Step, value: Value, isTransposed: boolean): OnnxConstant | undefined {
   const constant = floatConstant(step, value);
   if (constant === undefined || constant.dims.length !== 2) return undefined;
   const [rows = 0, columns = 0] = constant.dims;
   if (!isTransposed) return constantAt(step, value);
-  const { values } = constant;
+  return transposed(constant.values, rows, columns);
+}
+
+/** [rows, columns] → [columns, rows] */
+function transposed(values: Float32Array, rows: number, columns: number): OnnxConstant {
   const turned = new Float32Array(values.length);
   for (let row = 0; row < rows; row += 1) {
     for (let column = 0; column < columns; column += 1) {
@@ -66,7 +74,7 @@ function weightsOf(step: Step, value: Value, isTransposed: boolean): OnnxConstan
 /** @param shape of the output */
 export function lowerLinear(step: Step, linear: Linear, shape: readonly Dim[]): TensorValue {
   const { x, weights } = linear;
-  const axis = shape.length - 1;
+  const axis = shape.length - (linear.sums === 'features' ? 1 : 2);
   if (x.parts.length > 1 && x.axis !== axis) return eachPart(step, linear, shape);
   const runs = runsOf(x, weights);
   const parts = runs.map((run) => lowerRun(step, linear, run));
@@ -74,13 +82,10 @@ export function lowerLinear(step: Step, linear: Linear, shape: readonly Dim[]): 
 }
 
 /** Parts that divide another axis than the one that is summed over: each by itself. */
-function eachPart({ into }: Step, { x, weights, bias }: Linear, shape: readonly Dim[]): TensorValue {
-  const w = into.constant(weights);
+function eachPart(step: Step, { x, weights, bias, sums }: Linear, shape: readonly Dim[]): TensorValue {
+  const { into } = step;
   const b = bias === undefined ? undefined : into.constant(bias);
-  const parts = x.parts.map((part) => {
-    const product = into.emit('MatMul', [part.name, w], part.level);
-    return { ...part, name: b === undefined ? product : into.emit('Add', [product, b], part.level) };
-  });
+  const parts = x.parts.map((part) => product(step, part, weights, b, part.size, sums, false));
   return { kind: 'tensor', type: x.type, shape, axis: x.axis, parts };
 }
 
@@ -99,7 +104,7 @@ function runsOf(x: TensorValue, weights: OnnxConstant): Run[] {
 /** By output column: the latest level with a weight that is not zero; the first part's where there is none. */
 function columnLevels(x: TensorValue, weights: OnnxConstant): Level[] {
   const [, columns = 0] = weights.dims;
-  const values = new Float32Array(weights.bytes.buffer, weights.bytes.byteOffset, weights.bytes.length / 4);
+  const values = valuesOf(weights);
   const earliest = Math.min(...x.parts.map(({ level }) => level));
   const levels = new Array<Level>(columns).fill(earliest);
   let row = 0;
@@ -115,7 +120,7 @@ function columnLevels(x: TensorValue, weights: OnnxConstant): Level[] {
 }
 
 /** One stretch of columns: each level's share becomes the bias of the next one's product. */
-function lowerRun(step: Step, { x, weights, bias }: Linear, { start, end, level }: Run): Part {
+function lowerRun(step: Step, { x, weights, bias, sums }: Linear, { start, end, level }: Run): Part {
   const { into } = step;
   const columns = sliceConstant(weights, 1, start, end);
   let sum: Part | undefined;
@@ -126,7 +131,7 @@ function lowerRun(step: Step, { x, weights, bias }: Linear, { start, end, level 
     const before = sum === undefined ? undefined : into.partAt(sum, part.level).name;
     const first =
       bias === undefined ? undefined : into.constant(sliceConstant(bias, bias.dims.length - 1, start, end));
-    sum = product(step, part, block, before ?? first, end - start, x.shape.length);
+    sum = product(step, part, block, before ?? first, end - start, sums, x.shape.length === 2);
   }
   if (sum === undefined) throw refusal(step.node, 'none of its weights is other than zero');
   return sum;
@@ -151,20 +156,35 @@ function byLevel(x: TensorValue): { part: Part; row: number }[] {
   return parts.sort((a, b) => a.part.level - b.part.level);
 }
 
+/** @param isMatrix where one operator can multiply and add */
 function product(
   { into }: Step,
   { level, name }: Part,
   block: OnnxConstant,
   bias: string | undefined,
-  size: number,
-  rank: number,
+  size: Dim,
+  sums: Linear['sums'],
+  isMatrix: boolean,
 ): Part {
-  const weights = into.constant(block);
-  if (rank === 2) {
+  if (isMatrix) {
+    const weights = into.constant(block);
     const inputs = bias === undefined ? [name, weights] : [name, weights, bias];
     return { level, name: into.emit('Gemm', inputs, level), size, layout: 'rows' };
   }
-  const multiplied = into.emit('MatMul', [name, weights], level);
+  const multiplied = into.emit(
+    'MatMul',
+    sums === 'features' ? [name, into.constant(block)] : [into.constant(turn(block)), name],
+    level,
+  );
   const sum = bias === undefined ? multiplied : into.emit('Add', [multiplied, bias], level);
   return { level, name: sum, size, layout: 'rows' };
+}
+
+function turn(block: OnnxConstant): OnnxConstant {
+  const [rows = 0, columns = 0] = block.dims;
+  return transposed(valuesOf(block), rows, columns);
+}
+
+function valuesOf({ bytes }: OnnxConstant): Float32Array {
+  return new Float32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
 }

@@ -4,7 +4,7 @@ import { refusal } from '../refusal.ts';
 import { ROWS } from '../size.ts';
 import type { TensorValue, Value } from '../value.ts';
 import { broadcast } from './broadcast.ts';
-import { lowerLinear } from './linear.ts';
+import { lowerLinear, weightsOf } from './linear.ts';
 import {
   asItIs,
   constantAt,
@@ -26,6 +26,7 @@ export const matmul: Rule = (step) => {
   const [left, right] = [inputOf(step, 0), inputOf(step, 1)];
   const shape = productShape(step, shapeOf(left), shapeOf(right));
   if (left.kind === 'tensor' && right.kind === 'constant') return [byConstant(step, left, right, shape)];
+  if (left.kind === 'constant' && right.kind === 'tensor') return [compression(step, left, right, shape)];
   if (left.kind === 'tensor' && right.kind === 'tensor') return [meeting(step, left, right, shape)];
   return [asItIs(step, shape, typeOf(left))];
 };
@@ -34,7 +35,16 @@ function byConstant(step: Step, left: TensorValue, right: Value, shape: readonly
   const weights = floatConstant(step, right) === undefined ? undefined : constantAt(step, right);
   const x = inRows(step, left);
   if (weights?.dims.length !== 2 || x.parts.length === 1) return asItIs(step, shape, left.type);
-  return lowerLinear(step, { x, weights, bias: undefined }, shape);
+  return lowerLinear(step, { x, weights, bias: undefined, sums: 'features' }, shape);
+}
+
+/** W·x over stacked rows of features, some of them the request's. */
+function compression(step: Step, left: Value, right: TensorValue, shape: readonly Dim[]): TensorValue {
+  const x = inRows(step, right);
+  const weights = x.parts.length === 1 ? undefined : weightsOf(step, left, true);
+  return weights === undefined
+    ? asItIs(step, shape, right.type)
+    : lowerLinear(step, { x, weights, bias: undefined, sums: 'stack' }, shape);
 }
 
 /** Two values of the inputs: where candidates meet a request's many rows, each tile of candidates meets its request's once. */

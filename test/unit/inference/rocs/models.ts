@@ -146,3 +146,18 @@ function split(b: GraphBuilder, x: string, heads: number | undefined, each: numb
   const apart = b.node('Reshape', [x, b.numbers(0, -1, heads, each)]);
   return b.node('Transpose', [apart], [intsAttribute('perm', [0, 2, 1, 3])]);
 }
+
+/** Fields of both sides stacked, and compressed to fewer by a layer over the stack, in which the request's outputs see the request's fields only. */
+export function linearCompression(userFields: number, itemFields: number, width: number): Model {
+  const b = new GraphBuilder();
+  const user = b.node('Reshape', [b.input('user', userFields * width), b.numbers(0, userFields, width)]);
+  const item = b.node('Reshape', [b.input('item', itemFields * width), b.numbers(0, itemFields, width)]);
+  const stacked = b.node('Concat', [user, item], [intAttribute('axis', 1)]);
+  const isZero = (row: number, column: number) => row < 2 && column >= userFields;
+  const compressed = b.node('Relu', [
+    b.node('MatMul', [b.weights([4, userFields + itemFields], isZero), stacked]),
+  ]);
+  const features = b.node('MatMul', [compressed, b.weights([width, 3])]);
+  const flat = b.node('Flatten', [features], [intAttribute('axis', 1)]);
+  return { graph: b.build({ from: b.node('Gemm', [flat, b.weights([12, 2])]), shape: [2] }), groups: GROUPS };
+}
