@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import type { CliContext } from './context.ts';
+import { modelCompileCommand } from './model-compile.ts';
 import { modelDigestCommand } from './model-digest.ts';
 import { modelHistoryCommand } from './model-history.ts';
 import { modelPublishCommand } from './model-publish.ts';
@@ -11,6 +12,7 @@ export function modelCommand(context: CliContext): Command {
     .description(
       'Model versions: what one consists of, publish one, which workers can run it, what became of it',
     )
+    .addCommand(modelCompileCommand(context))
     .addCommand(modelDigestCommand(context))
     .addCommand(modelPublishCommand(context))
     .addCommand(modelStatusCommand(context))

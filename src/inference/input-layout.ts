@@ -1,6 +1,6 @@
 import { type InputContract, isSequence } from '../core/request/family.ts';
 import { ELEMENT_BYTES } from '../core/request/tensor.ts';
-import type { ModelLimits, ModelVersion } from './repository/model-version.ts';
+import type { ModelLimits, ModelVersion, TileInputs } from './repository/model-version.ts';
 
 /** An input whose rows requests send. */
 export interface SentInput {
@@ -25,10 +25,12 @@ export interface InputLayout {
   lengths: readonly { name: string; of: number }[];
   /** The input that holds, for each candidate, its request's row; it is made, never sent. */
   requestIndex: string;
+  /** Inputs that say how candidates lie in tiles; made, never sent. */
+  tiles: TileInputs | undefined;
   limits: ModelLimits;
 }
 
-export function inputLayout({ inputs, limits }: ModelVersion): InputLayout {
+export function inputLayout({ inputs, tiles, limits }: ModelVersion): InputLayout {
   const on = (side: InputContract['side']): InputContract[] => inputs.filter((input) => input.side === side);
   const names = (some: readonly InputContract[]): string[] => some.map((input) => input.name);
   const request = on('request');
@@ -44,6 +46,7 @@ export function inputLayout({ inputs, limits }: ModelVersion): InputLayout {
       of: request.findIndex((input) => input.name === lengthOf),
     })),
     requestIndex: index.name,
+    tiles,
     limits,
   };
 }

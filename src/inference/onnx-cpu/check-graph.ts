@@ -18,6 +18,7 @@ export function checkGraph(version: ModelVersion, signature: GraphSignature): vo
     type: ELEMENT_TYPE[input.datatype],
     shape: graphShape(input),
   }));
+  inputs.push(...tileInputs(version.tiles));
   const outputs = version.heads.map((head) => ({ name: head.name, type: 'float32', shape: [-1] }));
   const differences = [
     ...compare('input', inputs, signature.inputs),
@@ -31,6 +32,15 @@ export function checkGraph(version: ModelVersion, signature: GraphSignature): vo
       advice: 'Make config.yaml say what the graph takes and gives.',
     },
   );
+}
+
+function tileInputs(tiles: ModelVersion['tiles']): { name: string; type: string; shape: number[] }[] {
+  if (tiles === undefined) return [];
+  return [
+    { name: tiles.candidates, type: 'int64', shape: [-1, -1] },
+    { name: tiles.requests, type: 'int64', shape: [-1] },
+    { name: tiles.slots, type: 'int64', shape: [-1] },
+  ];
 }
 
 /** With the axis that counts a batch's requests. */

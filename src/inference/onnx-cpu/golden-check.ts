@@ -3,6 +3,7 @@ import { own } from '../../core/own.ts';
 import { align } from '../memory/slab-arena.ts';
 import type { Golden, GoldenCase, GoldenTensor } from '../repository/golden.ts';
 import type { ModelVersion } from '../repository/model-version.ts';
+import { planTiles } from '../rocs/tile-plan.ts';
 import type { SlabTensor } from './messages.ts';
 
 /** A golden case's graph inputs, placed in a slab, and room for the outputs. */
@@ -45,14 +46,41 @@ function placeCase(version: ModelVersion, oneCase: GoldenCase): PlacedCase {
     bytes = align(offset + tensor.contents.length);
     return { name, datatype: tensor.datatype, offset, dims: tensor.shape };
   };
-  const feeds = version.inputs.map(({ name }) => place(name, own(oneCase.inputs, name)));
+  const inputs = { ...oneCase.inputs, ...tilesOf(version, oneCase) };
+  const names = [...version.inputs.map(({ name }) => name), ...Object.values(version.tiles ?? {})];
+  const feeds = names.map((name) => place(name, own(inputs, name)));
   const outputs = version.heads.map(({ name }) => place(name, own(oneCase.outputs, name)));
   const slab = new ArrayBuffer(bytes);
   for (const { name, offset } of feeds) {
-    const contents = own(oneCase.inputs, name)?.contents;
+    const contents = own(inputs, name)?.contents;
     if (contents !== undefined) new Uint8Array(slab).set(contents, offset);
   }
   return { slab, feeds, outputs };
+}
+
+/** A case says which request each candidate is of; how they lie in tiles follows from that. */
+function tilesOf(
+  { tiles, inputs }: ModelVersion,
+  { inputs: given }: GoldenCase,
+): Record<string, GoldenTensor> {
+  const index = inputs.find(({ side }) => side === 'request-index');
+  const requestOf = index === undefined ? undefined : own(given, index.name)?.contents;
+  if (tiles === undefined || requestOf === undefined) return {};
+  const rows = BigInt64Array.from({ length: requestOf.length / 8 }, (_, n) =>
+    requestOf.readBigInt64LE(8 * n),
+  );
+  const requests = rows.reduce((max, row) => Math.max(max, Number(row)), -1) + 1;
+  const plan = planTiles(rows, requests);
+  const int64 = (values: BigInt64Array, shape: number[]): GoldenTensor => ({
+    datatype: 'INT64',
+    shape,
+    contents: Buffer.copyBytesFrom(values),
+  });
+  return {
+    [tiles.candidates]: int64(plan.candidates, [plan.tiles, plan.slots]),
+    [tiles.requests]: int64(plan.requests, [plan.tiles]),
+    [tiles.slots]: int64(plan.slotOf, [rows.length]),
+  };
 }
 
 function compare(

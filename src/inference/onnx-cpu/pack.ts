@@ -1,11 +1,21 @@
 import type { CheckedItem } from '../check-item.ts';
 import type { InputLayout, SentInput } from '../input-layout.ts';
 import { align } from '../memory/slab-arena.ts';
-import type { ModelHead } from '../repository/model-version.ts';
+import type { ModelHead, TileInputs } from '../repository/model-version.ts';
+import { planTiles, type TilePlan } from '../rocs/tile-plan.ts';
 import type { SlabTensor } from './messages.ts';
 
 const LENGTH_BYTES = 8;
+const INDEX_BYTES = 8;
 const SCORE_BYTES = 4;
+
+/** How the candidates of a batch lie in tiles, and where in the slab that is written. */
+interface PlacedTiles {
+  plan: TilePlan;
+  candidates: SlabTensor;
+  requests: SlabTensor;
+  slots: SlabTensor;
+}
 
 /** Where each tensor of a batch lies in its slab. */
 export interface BatchPlan {
@@ -19,6 +29,7 @@ export interface BatchPlan {
   lengths: SlabTensor[];
   candidate: SlabTensor[];
   requestIndex: SlabTensor;
+  tiles: PlacedTiles | undefined;
   /** FP32 [ΣN] each, by position of the heads. */
   outputs: SlabTensor[];
 }
@@ -47,6 +58,16 @@ export function planBatch(
     const rows = dims.reduce((product, size) => product * size, 1);
     return place(input.name, packedDatatype(input), [...dims, ...input.rowShape], rows * input.rowBytes);
   };
+  const placeTiles = ({ candidates: inSlots, requests: ofTiles, slots }: TileInputs): PlacedTiles => {
+    const plan = planTiles(requestsOf(items), items.length);
+    const { tiles } = plan;
+    return {
+      plan,
+      candidates: place(inSlots, 'INT64', [tiles, plan.slots], tiles * plan.slots * INDEX_BYTES),
+      requests: place(ofTiles, 'INT64', [tiles], tiles * INDEX_BYTES),
+      slots: place(slots, 'INT64', [candidates], candidates * INDEX_BYTES),
+    };
+  };
   const requests = items.length;
   const candidates = items.reduce((sum, item) => sum + item.count, 0);
   return {
@@ -56,6 +77,7 @@ export function planBatch(
     lengths: layout.lengths.map(({ name }) => place(name, 'INT64', [requests], requests * LENGTH_BYTES)),
     candidate: layout.candidate.map((input) => placeRows(input, [candidates])),
     requestIndex: place(layout.requestIndex, 'INT64', [candidates], candidates * LENGTH_BYTES),
+    tiles: layout.tiles === undefined ? undefined : placeTiles(layout.tiles),
     outputs: heads.map(({ name }) => place(name, 'FP32', [candidates], candidates * SCORE_BYTES)),
     requests,
     candidates,
@@ -64,7 +86,9 @@ export function planBatch(
 }
 
 export function feedsOf(plan: BatchPlan): SlabTensor[] {
-  return [...plan.request, ...plan.lengths, ...plan.candidate, plan.requestIndex];
+  const { tiles } = plan;
+  const laidOut = tiles === undefined ? [] : [tiles.candidates, tiles.requests, tiles.slots];
+  return [...plan.request, ...plan.lengths, ...plan.candidate, plan.requestIndex, ...laidOut];
 }
 
 /** Writes the items into the slab as the plan says. Every byte that the graph reads is written: slabs are reused. */
@@ -90,6 +114,13 @@ export function packBatch(
     for (const item of items) at = put(bytes, at, item.candidate[position]);
   });
   packRequestIndex(new BigInt64Array(slab, plan.requestIndex.offset, plan.candidates), items);
+  if (plan.tiles !== undefined) packTiles(slab, plan.tiles);
+}
+
+function packTiles(slab: ArrayBuffer, { plan, candidates, requests, slots }: PlacedTiles): void {
+  new BigInt64Array(slab, candidates.offset, plan.candidates.length).set(plan.candidates);
+  new BigInt64Array(slab, requests.offset, plan.requests.length).set(plan.requests);
+  new BigInt64Array(slab, slots.offset, plan.slotOf.length).set(plan.slotOf);
 }
 
 /** Each request's rows at its place; zeros where a sequence is shorter than the longest. */
@@ -105,6 +136,13 @@ function packRequestRows(
     const start = tensor.offset + row * stride;
     bytes.fill(0, put(bytes, start, item.request[position]), start + stride);
   });
+}
+
+/** The request of each candidate, one request after another. */
+function requestsOf(items: readonly CheckedItem[]): BigInt64Array {
+  const requests = new BigInt64Array(items.reduce((sum, item) => sum + item.count, 0));
+  packRequestIndex(requests, items);
+  return requests;
 }
 
 function packRequestIndex(index: BigInt64Array, items: readonly CheckedItem[]): void {

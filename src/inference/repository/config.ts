@@ -19,8 +19,10 @@ const fileName = z
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'must be the name of a file beside the config, without folders');
 const count = z.int().min(1);
 
+const inputName = z.string().min(1).max(NAME_LENGTH_MAX).refine(isKey, KEY_ALLOWED);
+
 const inputSchema = strictObject({
-  name: z.string().min(1).max(NAME_LENGTH_MAX).refine(isKey, KEY_ALLOWED),
+  name: inputName,
   side: z.enum(['request', 'candidate', 'index']),
   datatype: z.enum(['FP32', 'INT64']),
   shape: z.array(z.int().min(-1)).min(1),
@@ -59,6 +61,7 @@ export const configSchema = strictObject({
   inputs: z.array(inputSchema).superRefine((inputs, context) => {
     for (const problem of inputProblems(inputs)) context.addIssue({ code: 'custom', message: problem });
   }),
+  tiles: strictObject({ candidates: inputName, requests: inputName, slots: inputName }).optional(),
   heads: z.array(headSchema).min(1),
   hints: z.array(strictObject({ name: identifier, default: z.number() })).default([]),
   rankBy: z.string(),

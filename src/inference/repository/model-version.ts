@@ -17,6 +17,16 @@ export interface ModelLimits {
   tensorBytesMax: number;
 }
 
+/** Names of the graph's inputs that say how candidates lie in tiles (docs of `millrace model compile`); made, never sent. */
+export interface TileInputs {
+  /** INT64 [tiles, slots]: the candidate in each slot. */
+  candidates: string;
+  /** INT64 [tiles]: the request of each. */
+  requests: string;
+  /** INT64 [candidates]: the slot of each. */
+  slots: string;
+}
+
 /** One version of a model family, as its config and cost model say. */
 export interface ModelVersion {
   family: string;
@@ -26,6 +36,8 @@ export interface ModelVersion {
   synthetic: boolean;
   description: string;
   inputs: readonly InputContract[];
+  /** Inputs that lay candidates out in tiles of one request; where the graph was compiled with attention. */
+  tiles: TileInputs | undefined;
   heads: readonly ModelHead[];
   hints: readonly HintDefault[];
   rankBy: RankBy;
@@ -52,6 +64,7 @@ export function modelVersion(config: ModelConfig, cost: CostModel, typicalRows: 
     synthetic: config.synthetic,
     description: config.description,
     inputs: inputContracts(config),
+    tiles: config.tiles,
     heads,
     hints: config.hints,
     rankBy: compileRankBy(

@@ -35,6 +35,7 @@ const layoutArbitrary: fc.Arbitrary<InputLayout> = fc
     candidateNames: [],
     lengths: sequences.map((_, i) => ({ name: `length${i}`, of: ones.length + i })),
     requestIndex: 'request_index',
+    tiles: undefined,
     limits: { candidatesMax: 100, sequenceLengthMax: 100, tensorBytesMax: 1e6 },
   }));
 

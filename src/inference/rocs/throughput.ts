@@ -1,0 +1,83 @@
+import type { Clock } from '../../ports/clock.ts';
+import type { OnnxGraph } from '../onnx-file/graph.ts';
+import type { InputGroups } from './compile.ts';
+import type { Forms } from './forms.ts';
+import { trialBatch } from './trial-batch.ts';
+
+/** Requests per second of each form, one request in a call; the median of calls in turn. */
+export interface Throughput {
+  candidates: number;
+  naive: number;
+  copies: number;
+  shared: number;
+  /** The candidate's graph alone, on an artefact that is there. */
+  candidate: number;
+}
+
+export interface Trial {
+  random: { next(): number };
+  clock: Pick<Clock, 'monotonicMs'>;
+  candidates?: readonly number[];
+  /** Rows of sequences. */
+  sequence?: number;
+  /** How long each form is run at each size. */
+  measureMs?: number;
+}
+
+const CANDIDATES = [64, 256, 1_024];
+const SEQUENCE = 32;
+const MEASURE_MS = 300;
+const CALLS_MIN = 7;
+const WARM_UP_CALLS = 3;
+
+/** Runs the forms in turn on the same made-up requests, so that whatever else the machine does falls on all of them. */
+export async function measureForms(
+  forms: Forms,
+  graph: OnnxGraph,
+  groups: InputGroups,
+  { random, clock, candidates = CANDIDATES, sequence = SEQUENCE, measureMs = MEASURE_MS }: Trial,
+): Promise<Throughput[]> {
+  const measured: Throughput[] = [];
+  for (const count of candidates) {
+    const sizes = { requests: 1, requestOf: new Array<number>(count).fill(0), sequence };
+    const batch = forms.prepare(trialBatch(graph, groups, sizes, random));
+    const artefact = await forms.run.artefact(batch);
+    const { run } = forms;
+    const calls = [
+      () => run.naive(batch),
+      () => run.copies(batch),
+      () => run.shared(batch),
+      () => run.candidate(batch, artefact),
+    ];
+    const [naive = 0, copies = 0, shared = 0, candidate = 0] = await inTurn(
+      calls,
+      clock,
+      measureMs * calls.length,
+    );
+    measured.push({ candidates: count, naive, copies, shared, candidate });
+  }
+  return measured;
+}
+
+/** Calls per second of each. */
+async function inTurn(
+  calls: readonly (() => Promise<unknown>)[],
+  clock: Pick<Clock, 'monotonicMs'>,
+  measureMs: number,
+): Promise<number[]> {
+  for (let n = 0; n < WARM_UP_CALLS; n += 1) for (const call of calls) await call();
+  const times: number[][] = calls.map(() => []);
+  const endMs = clock.monotonicMs() + measureMs;
+  while (clock.monotonicMs() < endMs || (times[0]?.length ?? 0) < CALLS_MIN) {
+    for (const [n, call] of calls.entries()) {
+      const startedMs = clock.monotonicMs();
+      await call();
+      times[n]?.push(clock.monotonicMs() - startedMs);
+    }
+  }
+  return times.map((each) => 1_000 / median(each));
+}
+
+function median(values: number[]): number {
+  return values.sort((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+}
