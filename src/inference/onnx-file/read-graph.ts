@@ -70,7 +70,12 @@ function readNode(proto: NodeProto): OnnxNode {
     throw invalid(`node ${name} is of another domain`, `${proto.domain}:${proto.opType}`);
   }
   const subgraph = proto.attribute.find(({ g, graphs }) => g !== undefined || graphs.length > 0);
-  if (subgraph !== undefined) throw invalid(`node ${name} holds a graph`, `${proto.opType}.${subgraph.name}`);
+  if (subgraph !== undefined) {
+    throw new MillraceError('INVALID_MODEL', `node ${name} holds a graph`, {
+      value: `${proto.opType}.${subgraph.name}`,
+      advice: 'Export without control flow (PyTorch: torch.onnx.export with dynamo=True).',
+    });
+  }
   return {
     op: proto.opType,
     name,

@@ -1,9 +1,9 @@
 import { MillraceError } from '../../core/errors.ts';
-import type { OnnxGraph, OnnxNode, OnnxValue } from '../onnx-file/graph.ts';
-import { INDEX_INPUTS, type LoweredNode, Lowering, tensorOf } from './lowering.ts';
+import type { Dim, OnnxGraph, OnnxNode, OnnxValue } from '../onnx-file/graph.ts';
+import { INDEX_INPUTS, type LoweredNode, Lowering, tensorOf, Unshareable } from './lowering.ts';
 import { refusal } from './refusal.ts';
 import { isOfSizes, sizeRules } from './rules/sizes.ts';
-import { type CompileOptions, inRows, levelOf, type Step } from './rules/step.ts';
+import { type CompileOptions, inRows, levelOf, type Rule, type Step } from './rules/step.ts';
 import { NEVER, RULES } from './rules/table.ts';
 import { ROWS } from './size.ts';
 import type { Level, Value } from './value.ts';
@@ -57,8 +57,15 @@ function readInput(input: OnnxValue, level: Level, into: Lowering, values: Map<s
       value: input.shape,
     });
   }
-  into.input(level, input);
-  values.set(input.name, tensorOf(level, input.name, input.type, [ROWS, ...rest]));
+  const shape = [ROWS, ...rest.map(symbolOf)];
+  into.input(level, { ...input, shape });
+  values.set(input.name, tensorOf(level, input.name, input.type, shape));
+}
+
+/** A size's name as a symbol of sums of products: it must not look like one. */
+function symbolOf(dim: Dim): Dim {
+  if (typeof dim === 'number' || /^[A-Za-z_][^+*]*$/.test(dim)) return dim;
+  return `_${dim.replaceAll(/[+*]/g, '_')}`;
 }
 
 function lowerNode(
@@ -77,11 +84,19 @@ function lowerNode(
   const sizes = isOfSizes(step) ? sizeRules[node.op] : undefined;
   const rule = sizes ?? RULES.get(node.op);
   if (rule === undefined) throw refusal(node, NEVER.get(node.op) ?? 'no rule says how it treats rows');
-  const outputs = rule(step);
+  const outputs = applied(step, rule);
   node.outputs.forEach((name, n) => {
     const value = outputs[n];
     if (value !== undefined) values.set(name, value);
   });
+}
+
+function applied(step: Step, rule: Rule): readonly Value[] {
+  try {
+    return rule(step);
+  } catch (error) {
+    throw error instanceof Unshareable ? refusal(step.node, error.message) : error;
+  }
 }
 
 /** With a row per candidate, and the name that it had. */

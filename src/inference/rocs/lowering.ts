@@ -2,7 +2,7 @@ import { int64 } from '../onnx-file/constant.ts';
 import type { Dim, OnnxConstant, OnnxNode, OnnxValue } from '../onnx-file/graph.ts';
 import type { AttributeProto } from '../onnx-file/onnx-proto.ts';
 import { intAttribute, intsAttribute } from '../onnx-file/write-graph.ts';
-import { productOf, ROWS } from './size.ts';
+import { productOf, ROWS, rowsFactor, termsOf } from './size.ts';
 import { CONSTANT_LEVEL, type Level, type Part, type TensorValue } from './value.ts';
 
 /** A node of the compiled graph, and whose rows it computes. */
@@ -50,18 +50,34 @@ export class Lowering {
   input(level: Level, { name, shape }: OnnxValue): void {
     if (!this.#anchors.has(level)) this.#anchors.set(level, name);
     shape?.forEach((size, axis) => {
-      if (typeof size === 'string' && !this.#symbols.has(size)) this.#symbols.set(size, { name, axis });
+      if (axis > 0 && typeof size === 'string' && !this.#symbols.has(size))
+        this.#symbols.set(size, { name, axis });
     });
   }
 
-  /** What a symbol stands for in a call, as an INT64 scalar; `undefined` where no input has it. */
-  symbol(size: string): string | undefined {
+  /** A size that a call decides, as INT64 [1]; `undefined` where it follows from no input's. */
+  size(dim: Dim): string | undefined {
+    const terms = termsOf(dim).map(({ count, symbols }) => {
+      const factors = symbols.map((symbol) => this.#symbol(symbol));
+      if (factors.some((factor) => factor === undefined)) return undefined;
+      return factors.reduce<string>(
+        (product, factor) => this.emit('Mul', [product, factor ?? ''], CONSTANT_LEVEL),
+        this.integers([count]),
+      );
+    });
+    const [first, ...rest] = terms;
+    if (terms.includes(undefined)) return undefined;
+    return rest.reduce((sum, term) => this.emit('Add', [sum ?? '', term ?? ''], CONSTANT_LEVEL), first);
+  }
+
+  #symbol(size: string): string | undefined {
     const found = this.#symbols.get(size);
     if (found === undefined) return undefined;
     return this.#once(`symbol ${size}`, () => {
       const shape = this.emit('Shape', [found.name], CONSTANT_LEVEL);
-      const axis = this.constant(int64([], [found.axis]));
-      return this.emit('Gather', [shape, axis], CONSTANT_LEVEL, [intAttribute('axis', 0)]);
+      return this.emit('Gather', [shape, this.integers([found.axis])], CONSTANT_LEVEL, [
+        intAttribute('axis', 0),
+      ]);
     });
   }
 
@@ -99,6 +115,9 @@ export class Lowering {
 
   /** One part of all of it, with a row for each row of `level`. */
   at(value: TensorValue, level: Level): Part {
+    if ((rowsFactor(value.shape) ?? 1) > 1 && value.parts.some((part) => isBefore(part, level))) {
+      throw new Unshareable('heads are folded into its rows where candidates meet it');
+    }
     const parts = value.parts.map((part) => this.partAt(part, level));
     const [first] = parts;
     if (first !== undefined && parts.length === 1) return first;
@@ -208,8 +227,16 @@ export class Lowering {
   }
 }
 
+/** What is right as it stands cannot be had at the level that asks for it. */
+export class Unshareable extends Error {}
+
+function isBefore({ level }: Part, asked: Level): boolean {
+  return level !== CONSTANT_LEVEL && level < asked;
+}
+
 /** Whether candidates of this shape can lie in tiles: the axes that a tile folds and unfolds are known at compile time. */
 export function fitsTiles(shape: readonly Dim[]): boolean {
+  if (shape[0] !== ROWS) return false;
   const folded = shape.slice(1);
   return (shape.length === 3 || shape.length === 4) && folded.every((size) => typeof size === 'number');
 }

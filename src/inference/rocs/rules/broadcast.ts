@@ -1,12 +1,12 @@
 import type { Dim, OnnxNode } from '../../onnx-file/graph.ts';
 import { refusal } from '../refusal.ts';
-import { ROWS } from '../size.ts';
+import { rowsFactor } from '../size.ts';
 
 /** The shape that shapes have together (https://onnx.ai/onnx/repo-docs/Broadcasting.html), their rows on the first axis. */
 export function broadcast(node: OnnxNode, shapes: readonly (readonly Dim[])[]): Dim[] {
   const rank = Math.max(...shapes.map(({ length }) => length));
   for (const shape of shapes) {
-    if (shape[0] === ROWS && shape.length < rank) {
+    if (rowsFactor(shape) !== undefined && shape.length < rank) {
       throw refusal(
         node,
         'the rows of one input would meet another axis of the other',
@@ -22,10 +22,10 @@ function sizeAt(node: OnnxNode, shapes: readonly (readonly Dim[])[], rank: numbe
   const [first = 1] = sizes;
   const other = sizes.find((size) => size !== first);
   if (other === undefined) return first;
-  if (first === ROWS || other === ROWS) {
+  if (rowsFactor([first]) !== undefined || rowsFactor([other]) !== undefined) {
     throw refusal(
       node,
-      `rows meet an axis of ${first === ROWS ? other : first}: a value of its own for each row`,
+      `rows meet an axis of ${rowsFactor([first]) === undefined ? first : other}: a value of its own for each row`,
     );
   }
   throw refusal(node, `its inputs do not fit: ${first} against ${other}`);

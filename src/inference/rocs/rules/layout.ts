@@ -3,8 +3,8 @@ import type { Dim } from '../../onnx-file/graph.ts';
 import { intAttribute, intsAttribute } from '../../onnx-file/write-graph.ts';
 import { tensorOf } from '../lowering.ts';
 import { refusal } from '../refusal.ts';
-import { productOf, quotientOf, ROWS } from '../size.ts';
-import type { Part, TensorValue } from '../value.ts';
+import { productOf, quotientOf, ROWS, rowsFactor } from '../size.ts';
+import { CONSTANT_LEVEL, type Part, type TensorValue } from '../value.ts';
 import {
   asItIs,
   hasRows,
@@ -22,7 +22,13 @@ import {
 export const transpose: Rule = (step) => {
   const x = tensorAt(step, 0);
   const perm = intsOf(step.node, 'perm') ?? x.shape.map((_, axis) => x.shape.length - 1 - axis);
-  if (hasRows(x) && perm[0] !== 0) throw refusal(step.node, 'it moves the rows to another axis');
+  if (hasRows(x) && perm[0] !== 0) {
+    throw refusal(
+      step.node,
+      'it moves the rows to another axis',
+      'PyTorch’s MultiheadAttention puts sequences first: write its heads with scaled_dot_product_attention, rows first.',
+    );
+  }
   const shape = perm.map((axis) => x.shape[axis] ?? 1);
   if (x.parts.length === 1) return [asItIs(step, shape, x.type)];
   return [
@@ -103,15 +109,15 @@ function targetShape(step: Step, x: TensorValue, target: readonly Dim[]): Dim[] 
 
 function lowerReshape(step: Step, x: TensorValue, shape: readonly Dim[]): TensorValue {
   const { node, into } = step;
-  if (hasRows(x) && shape[0] !== ROWS)
-    throw refusal(node, 'it folds other axes into the rows, or rows into other axes');
-  const divided = x.parts.length === 1 ? undefined : dividedAxis(x, shape);
+  const isFolded = hasRows(x) && shape[0] !== ROWS;
+  if (isFolded && rowsFactor(shape) === undefined) throw refusal(node, 'it folds rows into other axes');
+  const divided = x.parts.length === 1 || isFolded ? undefined : dividedAxis(x, shape);
   if (divided === undefined) {
     const level = x.parts.reduce((max, part) => Math.max(max, part.level), -1);
     const whole = into.at(x, level);
     return tensorOf(
       level,
-      into.emit('Reshape', [whole.name, into.integers(spell(step, x.shape, shape))], level),
+      into.emit('Reshape', [whole.name, spell(step, x.shape, shape)], level),
       x.type,
       shape,
     );
@@ -122,7 +128,7 @@ function lowerReshape(step: Step, x: TensorValue, shape: readonly Dim[]): Tensor
     return {
       ...part,
       size,
-      name: into.emit('Reshape', [part.name, into.integers(spell(step, x.shape, own))], part.level),
+      name: into.emit('Reshape', [part.name, spell(step, x.shape, own)], part.level),
     };
   });
   return { ...x, shape, axis: divided.axis, parts };
@@ -143,14 +149,20 @@ function dividedAxis(
   return fits && Number.isFinite(ratio) ? { axis, ratio } : undefined;
 }
 
-/** A shape as a constant: 0 keeps the size of the axis at its place, one -1 stands for what a call decides. */
-function spell({ node }: Step, from: readonly Dim[], to: readonly Dim[]): number[] {
+/** A shape: 0 keeps the size of the axis at its place, one -1 stands for what a call decides; more of them are computed. */
+function spell({ node, into }: Step, from: readonly Dim[], to: readonly Dim[]): string {
   const spelled = to.map((size, axis) => {
     if (typeof size === 'number') return size;
     return from[axis] === size ? 0 : -1;
   });
-  if (spelled.filter((size) => size === -1).length <= 1) return spelled;
-  throw refusal(node, `two sizes of [${to.join(', ')}] are known to a call only`);
+  if (spelled.filter((size) => size === -1).length <= 1) return into.integers(spelled);
+  const pieces = spelled.map((size, axis) => {
+    const isFree = size !== -1 || axis === 0;
+    const piece = isFree ? into.integers([size]) : into.size(to[axis] ?? 1);
+    if (piece === undefined) throw refusal(node, `two sizes of [${to.join(', ')}] are known to a call only`);
+    return piece;
+  });
+  return into.emit('Concat', pieces, CONSTANT_LEVEL, [intAttribute('axis', 0)]);
 }
 
 export const expand: Rule = (step) => {

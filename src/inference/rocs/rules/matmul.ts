@@ -1,7 +1,7 @@
 import type { Dim } from '../../onnx-file/graph.ts';
 import { fitsTiles, rowSize, tensorOf } from '../lowering.ts';
 import { refusal } from '../refusal.ts';
-import { ROWS } from '../size.ts';
+import { ROWS, rowsFactor } from '../size.ts';
 import type { TensorValue, Value } from '../value.ts';
 import { broadcast } from './broadcast.ts';
 import { lowerLinear, weightsOf } from './linear.ts';
@@ -53,7 +53,7 @@ function meeting(step: Step, left: TensorValue, right: TensorValue, shape: reado
   const [part] = left.parts;
   const isCandidates = levelOf(left) === into.candidateLevel && left.parts.length === 1;
   const isBefore = levelOf(right) < into.candidateLevel && right.parts.length === 1;
-  const canTile = isTiled(left) || fitsTiles(left.shape);
+  const canTile = right.shape[0] === ROWS && (isTiled(left) || fitsTiles(left.shape));
   const [values] = right.parts;
   if (part === undefined || values === undefined) return asItIs(step, shape, left.type);
   if (options.attention === 'copies' || !isCandidates || !isBefore || !canTile)
@@ -79,11 +79,11 @@ function isSmall(candidate: readonly Dim[], request: readonly Dim[]): boolean {
 function productShape({ node }: Step, left: readonly Dim[], right: readonly Dim[]): Dim[] {
   const isMatrices = left.length >= 2 && right.length >= 2;
   if (!isMatrices) throw refusal(node, 'a product with a vector', 'Unsqueeze the vector to a matrix.');
-  if (left[0] === ROWS && left.length === 2 && right.length > 2) {
+  if (rowsFactor(left) !== undefined && left.length === 2 && right.length > 2) {
     throw refusal(node, 'its rows would move to another axis');
   }
-  const bothRows = left[0] === ROWS && right[0] === ROWS;
-  if (right[0] === ROWS && right.length === 2) {
+  const bothRows = rowsFactor(left) !== undefined && rowsFactor(right) !== undefined;
+  if (rowsFactor(right) !== undefined && right.length === 2) {
     throw refusal(
       node,
       'it sums over rows, or lets each row meet every other: one candidate would reach another',

@@ -1,13 +1,17 @@
-import { intOf, intsOf } from '../../onnx-file/attributes.ts';
-import { readConstant } from '../../onnx-file/constant.ts';
+import { intOf } from '../../onnx-file/attributes.ts';
+import { integersOf, readConstant } from '../../onnx-file/constant.ts';
 import type { Dim } from '../../onnx-file/graph.ts';
 import { TensorProto_DataType } from '../../onnx-file/onnx-proto.ts';
 import { intAttribute } from '../../onnx-file/write-graph.ts';
 import { tensorOf } from '../lowering.ts';
 import { refusal } from '../refusal.ts';
-import { productOf, quotientOf, ROWS } from '../size.ts';
+import { differenceOf, productOf, quotientOf, ROWS, sumOf } from '../size.ts';
 import { CONSTANT_LEVEL, type SizesValue, type Value } from '../value.ts';
-import { inputOf, integersAt, type Rule, type Step, shapeOf, sizesAt } from './step.ts';
+import { expand } from './layout.ts';
+import { constantAt, inputOf, integersAt, type Rule, type Step, shapeOf, sizesAt } from './step.ts';
+
+/** 64 numbers: more are a table. */
+const FEW_BYTES = 512;
 
 /** Exporters compute shapes in the graph. What they compute is known here but for its symbols, and never becomes a node. */
 
@@ -20,12 +24,13 @@ export const shape: Rule = (step) => {
 };
 
 export const sizeRules: Readonly<Record<string, Rule>> = {
-  Add: (step) => [combine(step, (a, b) => sumOf(step, a, b))],
-  Sub: (step) => [combine(step, (a, b) => (a === b ? 0 : numbers(step, a, b, (x, y) => x - y)))],
+  Add: (step) => [combine(step, (a, b) => sumOf([a, b]))],
+  Sub: (step) => [combine(step, differenceOf)],
   Mul: (step) => [combine(step, (a, b) => productOf([a, b]))],
   Div: (step) => [
     combine(step, (a, b) => quotientOf(a, b) ?? numbers(step, a, b, (x, y) => Math.trunc(x / y))),
   ],
+  Mod: (step) => [combine(step, (a, b) => numbers(step, a, b, (x, y) => x % y))],
   Concat: (step) => [vector(step.node.inputs.flatMap((_, n) => sizesAt(step, n)))],
   Gather: pick,
   Slice: cut,
@@ -34,14 +39,12 @@ export const sizeRules: Readonly<Record<string, Rule>> = {
   Reshape: (step) => [vector(sizesAt(step, 0))],
   Cast: (step) => [{ kind: 'sizes', sizes: sizesAt(step, 0), isScalar: isScalarAt(step, 0) }],
   Identity: (step) => [{ kind: 'sizes', sizes: sizesAt(step, 0), isScalar: isScalarAt(step, 0) }],
+  Expand: repeated,
+  ConstantOfShape: filled,
+  Equal: (step) => [combine(step, (a, b) => (a === b ? 1 : 0))],
+  Where: chosen,
   ReduceProd: (step) => [scalar(productOf(sizesAt(step, 0)))],
 };
-
-function sumOf(step: Step, a: Dim, b: Dim): Dim {
-  if (a === 0) return b;
-  if (b === 0) return a;
-  return numbers(step, a, b, (x, y) => x + y);
-}
 
 function numbers({ node }: Step, a: Dim, b: Dim, of: (a: number, b: number) => number): number {
   if (typeof a === 'number' && typeof b === 'number') return of(a, b);
@@ -65,7 +68,40 @@ function pick(step: Step): readonly Value[] {
 function cut(step: Step): readonly Value[] {
   const [start = 0] = integersAt(step, 1);
   const [end = 0] = integersAt(step, 2);
-  return [vector(sizesAt(step, 0).slice(start, end > 2 ** 31 ? undefined : end))];
+  const [by = 1] = step.inputs[4] === undefined ? [] : integersAt(step, 4);
+  const sizes = sizesAt(step, 0);
+  if (by === -1)
+    return [vector(sizes.toReversed().slice(sizes.length - 1 - (start < 0 ? start + sizes.length : start)))];
+  if (by !== 1) throw refusal(step.node, 'it skips sizes');
+  return [vector(sizes.slice(start, end >= 2 ** 31 - 1 ? undefined : end))];
+}
+
+/** As many times one number as a shape of one axis says. */
+function filled(step: Step): readonly Value[] {
+  const [count] = sizesAt(step, 0);
+  const tensor = step.node.attributes.find(({ name }) => name === 'value')?.t;
+  const values = tensor === undefined ? undefined : integersOf(readConstant(tensor));
+  if (typeof count !== 'number' || values === undefined || sizesAt(step, 0).length > 1)
+    return constantOfShape(step);
+  return [vector(new Array<number>(count).fill(values[0] ?? 0))];
+}
+
+/** One number as often as a shape of one axis says; anything else is a tensor. */
+function repeated(step: Step): readonly Value[] {
+  const [sizes, [count, ...more]] = [sizesAt(step, 0), sizesAt(step, 1)];
+  if (typeof count !== 'number' || more.length > 0) return expand(step);
+  return [vector(sizes.length === 1 ? new Array<Dim>(count).fill(sizes[0] ?? 1) : sizes)];
+}
+
+function chosen(step: Step): readonly Value[] {
+  const [which, yes, no] = [sizesAt(step, 0), sizesAt(step, 1), sizesAt(step, 2)];
+  return [
+    vector(
+      which.map((each, n) =>
+        each === 0 ? (no[no.length === 1 ? 0 : n] ?? 1) : (yes[yes.length === 1 ? 0 : n] ?? 1),
+      ),
+    ),
+  ];
 }
 
 function isScalarAt(step: Step, position: number): boolean {
@@ -112,19 +148,23 @@ export const range: Rule = (step) => {
   const [start, limit, delta] = [0, 1, 2].map((n) => sizesAt(step, n)[0] ?? 0);
   if (start !== 0 || delta !== 1 || limit === undefined)
     throw refusal(node, 'it counts otherwise than 0, 1, 2, …');
-  const scalarOf = (value: number) => into.emit('Squeeze', [into.integers([value])], CONSTANT_LEVEL);
-  const end = typeof limit === 'number' ? scalarOf(limit) : into.symbol(limit);
-  if (end === undefined) throw refusal(node, `it counts up to what no input has (${limit})`);
-  const name = into.emit('Range', [scalarOf(0), end, scalarOf(1)], CONSTANT_LEVEL);
+  const size = into.size(limit);
+  if (size === undefined) throw refusal(node, `it counts up to what no input has (${limit})`);
+  const bounds = [into.integers([0]), size, into.integers([1])].map((each) =>
+    into.emit('Squeeze', [each], CONSTANT_LEVEL),
+  );
+  const name = into.emit('Range', bounds, CONSTANT_LEVEL);
   return [tensorOf(CONSTANT_LEVEL, name, TensorProto_DataType.INT64, [limit])];
 };
 
-/** Whether a node computes sizes only: its inputs are all sizes, or constants of whole numbers beside them. */
+/** Whether a node computes sizes only: its inputs are sizes, or constants of a few whole numbers. */
 export function isOfSizes(step: Step): boolean {
   const inputs = step.inputs.filter((input) => input !== undefined);
-  if (inputs.length === 0 || intsOf(step.node, 'value') !== undefined) return false;
-  return (
-    inputs.some((input) => input.kind === 'sizes') &&
-    inputs.every((input) => input.kind === 'sizes' || (input.kind === 'constant' && input.shape.length <= 1))
-  );
+  return inputs.length > 0 && inputs.every((input) => input.kind === 'sizes' || isFewIntegers(step, input));
+}
+
+function isFewIntegers(step: Step, input: Value): boolean {
+  const constant = constantAt(step, input);
+  if (constant === undefined || constant.dims.length > 2) return false;
+  return constant.bytes.length <= FEW_BYTES && integersOf(constant) !== undefined;
 }

@@ -3,7 +3,7 @@ import type { Dim, OnnxConstant, OnnxNode } from '../../onnx-file/graph.ts';
 import { TensorProto_DataType } from '../../onnx-file/onnx-proto.ts';
 import { type Lowering, tensorOf } from '../lowering.ts';
 import { refusal } from '../refusal.ts';
-import { ROWS } from '../size.ts';
+import { rowsFactor } from '../size.ts';
 import { CONSTANT_LEVEL, type Level, type TensorValue, type Value } from '../value.ts';
 
 /** One node on its way into the compiled graph. */
@@ -96,7 +96,7 @@ export function latestLevel(inputs: readonly (Value | undefined)[]): Level {
 }
 
 export function hasRows({ shape }: TensorValue): boolean {
-  return shape[0] === ROWS;
+  return rowsFactor(shape) !== undefined;
 }
 
 export function shapeOf(value: Value): readonly Dim[] {

@@ -2,7 +2,7 @@ import { intOf, intsOf } from '../../onnx-file/attributes.ts';
 import type { Dim } from '../../onnx-file/graph.ts';
 import { intAttribute } from '../../onnx-file/write-graph.ts';
 import { refusal } from '../refusal.ts';
-import { ROWS } from '../size.ts';
+import { differenceOf, sumOf } from '../size.ts';
 import type { Part, TensorValue } from '../value.ts';
 import { stretch } from './pieces.ts';
 import {
@@ -18,6 +18,9 @@ import {
   typeOf,
 } from './step.ts';
 
+/** Ends beyond it mean the end. */
+const INT32_MAX = 2 ** 31 - 1;
+
 /** Operators that put values side by side along an axis, or cut stretches out of them. */
 
 export const concat: Rule = (step) => {
@@ -32,7 +35,7 @@ export const concat: Rule = (step) => {
   if (first === undefined) throw refusal(node, 'it has no inputs');
   const axis = innerAxis(step, intOf(node, 'axis', 0), first.shape.length);
   const sizes = tensors.map(({ shape }) => shape[axis] ?? 1);
-  const shape = first.shape.map((size, n) => (n === axis ? sumOf(step, sizes) : size));
+  const shape = first.shape.map((size, n) => (n === axis ? sumOf(sizes) : size));
   const parts = tensors.flatMap((tensor, n) => partsAlong(step, tensor, axis, sizes[n] ?? 1));
   return [{ kind: 'tensor', type: typeOf(first), shape, axis, parts: joinNeighbours(step, parts, axis) }];
 
@@ -41,14 +44,6 @@ export const concat: Rule = (step) => {
     return [{ ...into.at(tensor, levelOf(tensor)), size }];
   }
 };
-
-function sumOf({ node }: Step, sizes: readonly Dim[]): Dim {
-  if (sizes.every((size) => typeof size === 'number')) return sizes.reduce((sum, size) => sum + size, 0);
-  const known = sizes.filter((size) => size !== 0);
-  if (known.length === 1) return known[0] ?? 0;
-  if (known.some((size) => size === ROWS)) throw refusal(node, 'it puts rows beside rows');
-  return known.join('+');
-}
 
 /** Neighbours of one level become one part: later layers compute them together. */
 function joinNeighbours({ into }: Step, parts: readonly Part[], axis: number): Part[] {
@@ -68,9 +63,7 @@ function joinNeighbours({ into }: Step, parts: readonly Part[], axis: number): P
 }
 
 function totalOf(parts: readonly Part[]): Dim {
-  return parts.every(({ size }) => typeof size === 'number')
-    ? parts.reduce((sum, { size }) => sum + Number(size), 0)
-    : parts.map(({ size }) => size).join('+');
+  return sumOf(parts.map(({ size }) => size));
 }
 
 export const split: Rule = (step) => {
@@ -119,25 +112,22 @@ export const slice: Rule = (step) => {
   return [x];
 };
 
-/** Along an axis whose size a call decides: from a fixed start to the end, or up to a fixed number. */
+/** Along an axis whose size a call decides: from a fixed start to the end, or to a fixed distance from it. */
 function cutOpen(step: Step, x: TensorValue, axis: number, start: number, end: number): TensorValue {
   const { into, node } = step;
   const level = levelOf(x);
-  const size = x.shape[axis];
-  const isAll = start === 0 && end >= 2 ** 31 - 1;
-  if (isAll) return x;
-  if (start < 0 || (end < 2 ** 31 - 1 && end < 0))
-    throw refusal(node, 'it cuts from the end of a size that only a call knows');
+  const size = x.shape[axis] ?? 1;
+  const isOpen = end >= INT32_MAX;
+  if (start < 0 || (!isOpen && end >= 0)) {
+    throw refusal(node, `it cuts at a place that depends on a size that only a call knows (${size})`);
+  }
+  if (start === 0 && isOpen) return x;
   const whole = into.at(x, level);
-  const bounds = [[start], [Math.min(end, 2 ** 31 - 1)], [axis], [1]].map((each) => into.integers(each));
+  const bounds = [[start], [isOpen ? INT32_MAX : end], [axis], [1]].map((each) => into.integers(each));
   const name = into.emit('Slice', [whole.name, ...bounds], level);
-  const cut = end >= 2 ** 31 - 1 ? `(${size}-${start})` : `min(${size},${end})-${start}`;
-  return {
-    ...x,
-    axis: 1,
-    shape: x.shape.map((each, n) => (n === axis ? cut : each)),
-    parts: [{ ...whole, name }],
-  };
+  const left = differenceOf(size, start - (isOpen ? 0 : end));
+  const shape = x.shape.map((each, n) => (n === axis ? left : each));
+  return { ...x, axis: 1, shape, parts: [{ ...whole, name }] };
 }
 
 function clamp(at: number, size: number): number {
