@@ -1,7 +1,7 @@
 import { systemClock } from '../src/adapters/system/clock.ts';
 import { seededRandom } from '../src/core/random/seeded-random.ts';
 import { type Forms, openForms } from '../src/inference/rocs/forms.ts';
-import { measureForms, type Throughput } from '../src/inference/rocs/throughput.ts';
+import { measureForms, measureTogether, type Throughput } from '../src/inference/rocs/throughput.ts';
 import { verifyForms } from '../src/inference/rocs/verify.ts';
 import {
   crossNetwork,
@@ -12,6 +12,8 @@ import {
 import type { BenchRow } from './run.ts';
 
 const CANDIDATES = [64, 256, 1_024];
+/** Candidates of sixteen requests. */
+const MIXED = [1, 2, 3, 5, 8, 12, 16, 20, 25, 32, 40, 50, 64, 100, 150, 200];
 const SEQUENCE = 128;
 const MEASURE_MS = 1_500;
 /** The share of the closed form that is asked for from 256 candidates. */
@@ -22,6 +24,8 @@ interface Subject {
   model: Model;
   /** What sharing can give at most, of the given model's requests/s, at N candidates. */
   closedForm?: (candidates: number) => number;
+  /** Whether many small requests in one call are measured. */
+  together?: boolean;
   /** What the shared form must reach: of the given one (a), of the one with copies (b). */
   targets?: { overGiven?: number; overCopies?: number };
 }
@@ -36,6 +40,7 @@ function subjects(): Subject[] {
   return [
     {
       name: 'masked DCNv2 384/128, 3 layers',
+      together: true,
       model: crossNetwork(384, 128, 3),
       closedForm: crossSpeedup(384, 128),
     },
@@ -62,6 +67,7 @@ export async function run(): Promise<{ rows: BenchRow[] }> {
     const random = seededRandom(1).stream(subject.name);
     await verifyForms(forms, graph, groups, random);
     rows.push(...(await rowsOf(subject, forms, random)));
+    if (subject.together === true) rows.push(await togetherRow(subject, forms, random));
     await forms.close();
   }
   return { rows };
@@ -77,6 +83,21 @@ async function rowsOf(subject: Subject, forms: Forms, random: { next(): number }
     measureMs: MEASURE_MS,
   });
   return measured.flatMap((each) => [...plainRows(subject, each), ...ratioRows(subject, each)]);
+}
+
+async function togetherRow(
+  { name, model }: Subject,
+  forms: Forms,
+  random: { next(): number },
+): Promise<BenchRow> {
+  const trial = { random, clock: systemClock(), sequence: SEQUENCE, measureMs: MEASURE_MS };
+  const value = await measureTogether(forms, model.graph, model.groups, MIXED, trial);
+  return {
+    metric: `${name}, 16 requests of 1 to 200 candidates, one call / a call each`,
+    value,
+    unit: '×',
+    ...atLeast(1.6),
+  };
 }
 
 function plainRows({ name }: Subject, { candidates, ...forms }: Throughput): BenchRow[] {

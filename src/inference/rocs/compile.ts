@@ -8,6 +8,9 @@ import { NEVER, RULES } from './rules/table.ts';
 import { ROWS } from './size.ts';
 import type { Level, Value } from './value.ts';
 
+/** Since then axes are inputs of the operators that have them. */
+const OPSET_MIN = 13;
+
 /** The groups of a model's inputs, earliest first: the request's, (those between), the candidate's. */
 export type InputGroups = readonly (readonly string[])[];
 
@@ -29,6 +32,13 @@ export interface Compiled {
  * @throws MillraceError INVALID_MODEL that names the node which stands against it
  */
 export function compileGraph(graph: OnnxGraph, groups: InputGroups, options: CompileOptions): Compiled {
+  if (graph.opset < OPSET_MIN) {
+    throw new MillraceError('INVALID_MODEL', 'the model is of an old opset', {
+      value: graph.opset,
+      allowed: `${OPSET_MIN} and later`,
+      advice: 'Export it anew, or convert it (onnx.version_converter).',
+    });
+  }
   const candidateLevel = groups.length - 1;
   const rowOf = groups.map((_, level) => (level === 1 ? 'request_index' : `index_${level}`));
   const into = new Lowering(graph.constants, { rowOf, ...INDEX_INPUTS }, candidateLevel);

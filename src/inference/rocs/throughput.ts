@@ -1,7 +1,7 @@
 import type { Clock } from '../../ports/clock.ts';
 import type { OnnxGraph } from '../onnx-file/graph.ts';
 import type { InputGroups } from './compile.ts';
-import type { Forms } from './forms.ts';
+import type { Forms, PreparedBatch } from './forms.ts';
 import { trialBatch } from './trial-batch.ts';
 
 /** Requests per second of each form, one request in a call; the median of calls in turn. */
@@ -57,6 +57,30 @@ export async function measureForms(
     measured.push({ candidates: count, naive, copies, shared, candidate });
   }
   return measured;
+}
+
+/** How many times as fast one call for several requests is as a call for each of them. */
+export async function measureTogether(
+  forms: Forms,
+  graph: OnnxGraph,
+  groups: InputGroups,
+  counts: readonly number[],
+  { random, clock, sequence = SEQUENCE, measureMs = MEASURE_MS }: Trial,
+): Promise<number> {
+  const batchOf = (some: readonly number[]): PreparedBatch => {
+    const requestOf = some.flatMap((count, request) => new Array<number>(count).fill(request));
+    return forms.prepare(trialBatch(graph, groups, { requests: some.length, requestOf, sequence }, random));
+  };
+  const together = batchOf(counts);
+  const alone = counts.map((count) => batchOf([count]));
+  const calls = [
+    () => forms.run.shared(together),
+    async () => {
+      for (const batch of alone) await forms.run.shared(batch);
+    },
+  ];
+  const [one = 0, each = 0] = await inTurn(calls, clock, measureMs * calls.length);
+  return one / each;
 }
 
 /** Calls per second of each. */

@@ -32,7 +32,7 @@ export const transpose: Rule = (step) => {
   const shape = perm.map((axis) => x.shape[axis] ?? 1);
   if (x.parts.length === 1) return [asItIs(step, shape, x.type)];
   return [
-    eachPart(step, x, shape, perm.indexOf(x.axis), (part) =>
+    eachPart(x, shape, perm.indexOf(x.axis), (part) =>
       step.into.emit('Transpose', [part.name], part.level, [intsAttribute('perm', perm)]),
     ),
   ];
@@ -49,7 +49,7 @@ export const unsqueeze: Rule = (step) => {
   for (const axis of axes) shape.splice(axis, 0, 1);
   const axis = axes.reduce((at, added) => (added <= at ? at + 1 : at), x.axis);
   return [
-    eachPart(step, x, shape, axis, (part) =>
+    eachPart(x, shape, axis, (part) =>
       step.into.emit('Unsqueeze', [part.name, step.into.integers(axes)], part.level),
     ),
   ];
@@ -65,7 +65,7 @@ export const squeeze: Rule = (step) => {
   const shape = x.shape.filter((_, axis) => !axes.includes(axis));
   const axis = x.axis - axes.filter((each) => each < x.axis).length;
   return [
-    eachPart(step, x, shape, axis, (part) =>
+    eachPart(x, shape, axis, (part) =>
       step.into.emit('Squeeze', [part.name, step.into.integers(axes)], part.level),
     ),
   ];
@@ -77,7 +77,6 @@ function axesOf(step: Step): number[] {
 }
 
 function eachPart(
-  { into: _ }: Step,
   x: TensorValue,
   shape: readonly Dim[],
   axis: number,

@@ -1,5 +1,4 @@
 import { intOf, intsOf } from '../../onnx-file/attributes.ts';
-import type { Dim } from '../../onnx-file/graph.ts';
 import { intAttribute } from '../../onnx-file/write-graph.ts';
 import { refusal } from '../refusal.ts';
 import { differenceOf, sumOf } from '../size.ts';
@@ -15,7 +14,6 @@ import {
   type Rule,
   type Step,
   tensorAt,
-  typeOf,
 } from './step.ts';
 
 /** Ends beyond it mean the end. */
@@ -36,13 +34,11 @@ export const concat: Rule = (step) => {
   const axis = innerAxis(step, intOf(node, 'axis', 0), first.shape.length);
   const sizes = tensors.map(({ shape }) => shape[axis] ?? 1);
   const shape = first.shape.map((size, n) => (n === axis ? sumOf(sizes) : size));
-  const parts = tensors.flatMap((tensor, n) => partsAlong(step, tensor, axis, sizes[n] ?? 1));
-  return [{ kind: 'tensor', type: typeOf(first), shape, axis, parts: joinNeighbours(step, parts, axis) }];
-
-  function partsAlong(_: Step, tensor: TensorValue, along: number, size: Dim): readonly Part[] {
-    if (tensor.parts.length > 1 && tensor.axis === along) return tensor.parts;
-    return [{ ...into.at(tensor, levelOf(tensor)), size }];
-  }
+  const parts = tensors.flatMap((tensor, n): readonly Part[] => {
+    if (tensor.parts.length > 1 && tensor.axis === axis) return tensor.parts;
+    return [{ ...into.at(tensor, levelOf(tensor)), size: sizes[n] ?? 1 }];
+  });
+  return [{ kind: 'tensor', type: first.type, shape, axis, parts: joinNeighbours(step, parts, axis) }];
 };
 
 /** Neighbours of one level become one part: later layers compute them together. */
@@ -53,17 +49,15 @@ function joinNeighbours({ into }: Step, parts: readonly Part[], axis: number): P
     if (last?.[0]?.level === part.level) last.push(part);
     else joined.push([part]);
   }
-  return joined.map((group) => {
+  return joined.flatMap((group) => {
     const [first] = group;
-    if (first === undefined || group.length === 1) return first as Part;
+    if (first === undefined || group.length === 1) return group;
     const names = group.map(({ name }) => name);
     const name = into.emit('Concat', names, first.level, [intAttribute('axis', axis)]);
-    return { level: first.level, name, size: totalOf(group), layout: 'rows' };
+    return [
+      { level: first.level, name, size: sumOf(group.map(({ size }) => size)), layout: 'rows' as const },
+    ];
   });
-}
-
-function totalOf(parts: readonly Part[]): Dim {
-  return sumOf(parts.map(({ size }) => size));
 }
 
 export const split: Rule = (step) => {

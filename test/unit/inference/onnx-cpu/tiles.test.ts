@@ -8,10 +8,10 @@ import { createOnnxCpuAccelerator } from '../../../../src/inference/onnx-cpu/acc
 import { writeGraph } from '../../../../src/inference/onnx-file/write-graph.ts';
 import { openRepository } from '../../../../src/inference/repository/open-repository.ts';
 import { compileGraph } from '../../../../src/inference/rocs/compile.ts';
+import type { TrialBatch, TrialFeeds } from '../../../../src/inference/rocs/trial-batch.ts';
 import type { Accelerator, LoadedModel, ScoreItem } from '../../../../src/ports/accelerator.ts';
-import { type Batch, batchOf } from '../rocs/compare.ts';
+import { batchOf, openForms } from '../rocs/compare.ts';
 import { deepCrossAttention } from '../rocs/models.ts';
-import { broadcastFeeds, type Feeds, openGraph, runGraph } from '../rocs/run.ts';
 import { floatTensor, toyConfig, toyCost, writeVersion } from '../toy-model.ts';
 
 const [LENGTH, WIDTH] = [8, 16];
@@ -19,7 +19,7 @@ const MODEL = deepCrossAttention(LENGTH, WIDTH, 2, 4, true);
 const HEAD = MODEL.graph.outputs[0]?.name ?? '';
 
 /** A version of the compiled model, its golden case computed by the model as it was given. */
-async function files(golden: Batch) {
+async function files(golden: TrialBatch) {
   const compiled = compileGraph(MODEL.graph, MODEL.groups, { strict: true, attention: 'tiles' });
   const graph = writeGraph(compiled.graph);
   const want = await given(golden);
@@ -28,10 +28,7 @@ async function files(golden: Batch) {
     shape: [...shape],
     base64: Buffer.from(contents.buffer, contents.byteOffset, contents.byteLength).toString('base64'),
   });
-  const inputs = Object.entries(golden.feeds).map(([name, { dims, data }]) => [
-    name,
-    tensor(dims, data as Float32Array),
-  ]);
+  const inputs = Object.entries(golden.feeds).map(([name, { dims, data }]) => [name, tensor(dims, data)]);
   const index = BigInt64Array.from(golden.requestOf, BigInt);
   return {
     graph,
@@ -89,15 +86,16 @@ async function files(golden: Batch) {
   };
 }
 
-async function given({ feeds, requestOf }: Batch): Promise<Float32Array> {
-  const session = await openGraph(MODEL.graph);
-  const answers = await runGraph(session, broadcastFeeds(feeds, MODEL.groups[0] ?? [], requestOf));
+async function given(batch: TrialBatch): Promise<Float32Array> {
+  const { run, prepare, close } = await openForms(MODEL);
+  const answers = await run.naive(prepare(batch));
+  await close();
   return answers.get(HEAD) ?? new Float32Array();
 }
 
 /** The requests of a batch, one by one, as a worker has them. */
-function itemsOf({ feeds, requestOf, requests }: Batch): ScoreItem[] {
-  const rows = (tensors: Feeds, name: string, at: number, size: number): number[] =>
+function itemsOf({ feeds, requestOf, requests }: TrialBatch): ScoreItem[] {
+  const rows = (tensors: TrialFeeds, name: string, at: number, size: number): number[] =>
     Array.from({ length: size }, (_, n) => Number(tensors[name]?.data[at * size + n]));
   return Array.from({ length: requests }, (_, request) => {
     const own = requestOf.flatMap((each, n) => (each === request ? [n] : []));

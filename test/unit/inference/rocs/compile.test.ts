@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { seededRandom } from '../../../../src/core/random/seeded-random.ts';
 import { compileGraph } from '../../../../src/inference/rocs/compile.ts';
-import { answersOf, batchOf, differenceOf, openForms } from './compare.ts';
+import { differenceOf } from '../../../../src/inference/rocs/verify.ts';
+import { answersOf, batchOf, openForms } from './compare.ts';
 import {
   crossNetwork,
   deepCrossAttention,

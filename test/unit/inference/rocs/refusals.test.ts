@@ -96,6 +96,13 @@ describe('models that are refused, the node named', () => {
     expect(compiled.graph.nodes.some(({ level }) => level === 0)).toBe(true);
   });
 
+  test('an opset whose operators are others', () => {
+    const { graph, groups } = crossNetwork(24, 8, 1);
+    expect(() => compileGraph({ ...graph, opset: 12 }, groups, OPTIONS)).toThrow(
+      /got 12; allowed: 13 and later/,
+    );
+  });
+
   test('an input in no group', () => {
     const { graph } = crossNetwork(24, 8, 1);
     expect(() => compileGraph(graph, [['user'], []], OPTIONS)).toThrow(/input item is in no group/);
