@@ -6,14 +6,15 @@ import { packageRoot } from './package-root.ts';
 /**
  * A file that the user named; `examples/…` is the package's own where there is none here, so that what the documentation shows works
  * in any folder.
+ * @param what names it in messages
  * @throws MillraceError INVALID_CONFIG where it cannot be read
  */
-export function readUserFile(file: string): Buffer {
+export function readUserFile(file: string, what = 'the file'): Buffer {
   const isPackaged = file.startsWith('examples/') && !existsSync(file);
   try {
     return readFileSync(isPackaged ? join(packageRoot(), file) : file);
   } catch (error) {
-    throw fileError('the file cannot be read', file, error, 'read');
+    throw fileError(`${what} cannot be read`, file, error, 'read');
   }
 }
 
