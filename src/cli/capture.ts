@@ -2,6 +2,7 @@ import { appendFileSync, closeSync, existsSync, openSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
 import type { Connection } from '../client/connection.ts';
 import { loadSettings } from '../config/load-settings.ts';
+import { fileError } from '../config/user-file.ts';
 import type { Records } from '../contracts/records.ts';
 import { MillraceError } from '../core/errors.ts';
 import { bucketOf, thresholdOf } from '../core/rollout/bucket.ts';
@@ -221,7 +222,7 @@ function openCorpus(file: string): CorpusFile {
     handle = openSync(file, 'wx', 0o600);
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'EEXIST') throw taken(file);
-    throw new MillraceError('INVALID_CONFIG', 'the file cannot be written', { value: file, cause: error });
+    throw fileError('the file cannot be written', file, error, 'written');
   }
   let lines: string[] = [];
   const flush = (): void => {

@@ -104,7 +104,7 @@ A variable that begins with \`MILLRACE_\` and is none of these, a key of the fil
 allowed are refused at the start, by name. In a variable, the items of a list are separated by commas. \`millrace config show\`
 tells what is in force and where it came from; passwords, and credentials within URLs, are masked.
 
-Variables that are no settings: \`MILLRACE_CONFIG\` (the file), \`MILLRACE_STACK_CACHE\` (where \`millrace stack\` keeps what it downloads).
+Variables that are no settings: \`MILLRACE_CONFIG\` (the file), \`MILLRACE_STACK_CACHE\` (where \`millrace stack\` keeps what it downloads, and which stack is up).
 `;
 
 function markdownRow(variable: SettingVariable): string {

@@ -1,7 +1,9 @@
 import { Command } from 'commander';
+import type { ControlEventStream } from '../client/control-events.ts';
 import type { ControlEvent } from '../contracts/records.ts';
 import type { CliContext } from './context.ts';
 import { count } from './flags.ts';
+import { cut, terminalWidth } from './screen.ts';
 import { eventCells, shownEvent } from './shown-event.ts';
 import { waitingFor } from './waiting.ts';
 import { withClient } from './with-client.ts';
@@ -28,7 +30,7 @@ export function controlEventsCommand(context: CliContext): Command {
     .addHelpText(
       'after',
       `
-Every decision is there, refusals too: at, event, scope, epoch, term, by whom, and why. Needs a running installation
+Every decision is there, refusals too: at, event, scope, epoch, term, by whom, and why. Lines are cut to the terminal's width; --json has all. Needs a running installation
 (MILLRACE_KAFKA_BROKERS, MILLRACE_REGISTRY_URL). Ends with Ctrl-C, unless told otherwise.
 
 Examples:
@@ -48,19 +50,55 @@ async function events(context: CliContext, flags: EventsFlags): Promise<void> {
       signal: context.interruption(),
     });
     await waitingFor(context, 'opening the control events', stream.ready);
+    const columns = terminalWidth(context.stdout);
+    const text = (event: ControlEvent): string => textLines(event, columns).join('\n');
     let printed = 0;
-    for await (const event of stream) {
-      if (flags.command !== undefined && event.commandId !== flags.command) continue;
-      context.stdout.write(`${flags.json ? JSON.stringify(shownEvent(event)) : textLine(event)}\n`);
+    const first = await waitingFor(context, waitedFor(flags), nextWanted(stream, flags));
+    for (let event = first; event !== undefined; event = await nextWanted(stream, flags)) {
+      context.stdout.write(`${flags.json ? JSON.stringify(shownEvent(event)) : text(event)}\n`);
       printed += 1;
       if (printed === flags.max) break;
     }
+    await stream.return();
+    if (printed === 0 && !flags.follow) context.stderr.write(`millrace: ${noneText(flags)}\n`);
   });
 }
 
-function textLine(event: ControlEvent): string {
-  return eventCells(event)
-    .map((cell, index) => (index === 3 ? `epoch ${cell}` : index === 4 ? `term ${cell}` : cell))
-    .filter((cell) => cell !== '')
-    .join('  ');
+async function nextWanted(
+  stream: ControlEventStream,
+  { command }: EventsFlags,
+): Promise<ControlEvent | undefined> {
+  for (;;) {
+    const next = await stream.next();
+    if (next.done === true) return undefined;
+    if (command === undefined || next.value.commandId === command) return next.value;
+  }
+}
+
+function waitedFor({ fromStart, follow }: EventsFlags): string {
+  if (!follow) return 'reading the control events';
+  return fromStart ? 'waiting for a decision' : 'waiting for decisions that come from now on';
+}
+
+function noneText({ fromStart, scope, command }: EventsFlags): string {
+  const of = [
+    ...(scope === undefined ? [] : [` in the scope ${scope}`]),
+    ...(command === undefined ? [] : [` by the command ${command}`]),
+  ];
+  const advice = fromStart ? '' : '; --from-start prints those of the last 400 days';
+  return `nothing was decided${of.join('')}${advice}`;
+}
+
+/** One line, or two that are cut where it does not fit a terminal. */
+function textLines(event: ControlEvent, columns: number | undefined): string[] {
+  const cells = eventCells(event).map((cell, index) =>
+    index === 3 ? `epoch ${cell}` : index === 4 ? `term ${cell}` : cell,
+  );
+  const line = joined(cells);
+  if (columns === undefined || line.length <= columns) return [line];
+  return [joined(cells.slice(0, -1)), `    ${cells.at(-1) ?? ''}`].map((part) => cut(part, columns));
+}
+
+function joined(cells: readonly string[]): string {
+  return cells.filter((cell) => cell !== '').join('  ');
 }

@@ -1,12 +1,20 @@
 import { Command, Option } from 'commander';
 import { readUserFile } from '../config/user-file.ts';
-import { COMMAND_TYPES, type CommandType } from '../contracts/records.ts';
+import type { CommandType } from '../contracts/records.ts';
 import { MillraceError } from '../core/errors.ts';
+import { SUPPORTED_TYPES } from '../stages/policy-controller/read-command.ts';
 import { readCommandText } from './command-file.ts';
 import type { CliContext } from './context.ts';
 import { controlEventsCommand } from './control-events.ts';
 import { controlReplayCommand } from './control-replay.ts';
-import { dispatchCommand, newCommand, type SendFlags, sendCommand, withSendOptions } from './send-command.ts';
+import {
+  BEFORE_PASSED,
+  dispatchCommand,
+  newCommand,
+  type SendFlags,
+  sendCommand,
+  withSendOptions,
+} from './send-command.ts';
 
 interface ControlSendFlags extends SendFlags {
   type?: CommandType;
@@ -25,20 +33,20 @@ export function controlCommand(context: CliContext): Command {
 }
 
 function sendSubcommand(context: CliContext): Command {
-  const types = COMMAND_TYPES.filter((type) => type !== 'UNKNOWN');
   const command = new Command('send')
     .description('Send a command to the controller, and show what it made of it')
     .argument('[file]', 'a command that --out wrote, signed or not; in place of --type and --scope')
-    .addOption(new Option('--type <type>', 'what to do').choices(types))
+    .addOption(new Option('--type <type>', 'what to do').choices(SUPPORTED_TYPES))
     .option('--scope <scope>', 'what it acts on, such as policy/starter')
-    .option('--body <text>', 'what the command needs; docs/contracts.md says what, by type')
-    .option('--body-file <file>', 'the same, from a file');
+    .option('--body <text>', 'what the command needs; docs/clients/control.md says what, by type')
+    .option('--body-file <file>', 'the same, from a file')
+    .option('--before-passed', `PROMOTE ${BEFORE_PASSED}`, false);
   return withSendOptions(command)
     .addHelpText(
       'after',
       `
 millrace policy publish and millrace policy rollout send the usual ones; this is for the others, and for command files. A command acts once:
-sending a file again shows what was decided the first time.
+sending a file again shows what was decided the first time, whoever signed it since.
 
 Needs a running installation: MILLRACE_KAFKA_BROKERS and MILLRACE_REGISTRY_URL. Exit code: 0 accepted, 1 refused by the controller or not
 answered in time, 2 not sent for something that you can correct.

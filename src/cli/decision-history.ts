@@ -1,8 +1,10 @@
 import type { ControlEvent } from '../contracts/records.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { CliContext } from './context.ts';
-import { EVENT_HEADERS, eventCells, shownEvent } from './shown-event.ts';
-import { tableLines } from './table.ts';
+import { EventFold } from './folded-events.ts';
+import { historyLines } from './history-lines.ts';
+import { terminalWidth } from './screen.ts';
+import { shownEvent } from './shown-event.ts';
 import { waitingFor } from './waiting.ts';
 import { withClient } from './with-client.ts';
 
@@ -16,7 +18,7 @@ export interface HistoryOptions {
   isOne: boolean;
 }
 
-/** Prints what was decided in a scope (`policy/starter`, `model/*`), the newest. */
+/** Prints what was decided in a scope (`policy/starter`, `model/*`), the newest: event by event as JSON, folded and fitted for people. */
 export async function showHistory(
   context: CliContext,
   scope: string,
@@ -24,33 +26,37 @@ export async function showHistory(
 ): Promise<void> {
   const { json, what, isOne } = options;
   await withClient(context, async (client) => {
-    const events = await waitingFor(
-      context,
-      'reading the control events',
-      newest(client.control.events({ scope, fromStart: true, follow: false }), options),
-    );
-    if (json) {
-      for (const event of events) context.stdout.write(`${JSON.stringify(shownEvent(event))}\n`);
-    } else if (events.length > 0) {
-      context.stdout.write(`${tableLines(EVENT_HEADERS, events.map(eventCells)).join('\n')}\n`);
-    } else if (!isOne) {
-      context.stdout.write(`nothing was decided about any ${what} yet\n`);
-    }
-    if (events.length === 0 && isOne) throw unknownName(what, scope.slice(what.length + 1));
+    const events = client.control.events({ scope, fromStart: true, follow: false });
+    const reading = json ? newestAsJson(events, options) : newestLines(context, events, options);
+    const lines = await waitingFor(context, 'reading the control events', reading);
+    if (lines.length > 0) context.stdout.write(`${lines.join('\n')}\n`);
+    else if (isOne) throw unknownName(what, scope.slice(what.length + 1));
+    else if (!json) context.stdout.write(`nothing was decided about any ${what} yet\n`);
   });
 }
 
-async function newest(
-  events: AsyncIterable<ControlEvent>,
-  { looks, max }: Pick<HistoryOptions, 'looks' | 'max'>,
-): Promise<ControlEvent[]> {
+async function newestAsJson(events: AsyncIterable<ControlEvent>, options: HistoryOptions): Promise<string[]> {
   const kept: ControlEvent[] = [];
   for await (const event of events) {
-    if (event.type === 'rollout-looked' && !looks) continue;
+    if (!isWanted(event, options)) continue;
     kept.push(event);
-    if (kept.length > max) kept.shift();
+    if (kept.length > options.max) kept.shift();
   }
-  return kept;
+  return kept.map((event) => JSON.stringify(shownEvent(event)));
+}
+
+async function newestLines(
+  { stdout }: CliContext,
+  events: AsyncIterable<ControlEvent>,
+  options: HistoryOptions,
+): Promise<string[]> {
+  const fold = new EventFold(options.max);
+  for await (const event of events) if (isWanted(event, options)) fold.add(event);
+  return fold.lines.length === 0 ? [] : historyLines(fold.lines, terminalWidth(stdout), !options.isOne);
+}
+
+function isWanted({ type }: ControlEvent, { looks }: HistoryOptions): boolean {
+  return looks || type !== 'rollout-looked';
 }
 
 export function unknownName(what: HistoryOptions['what'], name: string): MillraceError {

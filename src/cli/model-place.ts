@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { fileError } from '../config/user-file.ts';
 import { MillraceError } from '../core/errors.ts';
 import { readModelLocation } from '../core/model/model-location.ts';
 import type { PublishedModel } from '../core/model/published-model.ts';
@@ -20,11 +21,27 @@ export function placeOf(text: string): string {
   }
 }
 
-/** Reads the version's files at the place, and nothing else there. @throws MillraceError INVALID_MODEL, MODEL_UNAVAILABLE */
+/**
+ * Reads the version's files at the place, and nothing else there.
+ * @throws MillraceError INVALID_MODEL, MODEL_UNAVAILABLE, INVALID_CONFIG for a folder that has not what makes a version
+ */
 export async function describePlace(
   context: CliContext,
   place: string,
 ): Promise<Omit<PublishedModel, 'source'>> {
   const described = describeVersion(anyModelSource(), place, context.interruption());
-  return await waitingFor(context, 'reading the files of the version', described);
+  try {
+    return await waitingFor(context, 'reading the files of the version', described);
+  } catch (error) {
+    throw ofFolder(error);
+  }
+}
+
+/** To a worker a file that is not there is a reason to wait; who names the folder can correct it. */
+function ofFolder(error: unknown): unknown {
+  const cause = error instanceof MillraceError ? error.cause : undefined;
+  if (!(cause instanceof Error && 'path' in cause && typeof cause.path === 'string')) return error;
+  const advice =
+    'A version is a folder with its config.yaml and the files which that names, such as models/repository/ranker/2';
+  return fileError('the files of the version cannot be read', cause.path, cause, 'read', advice);
 }

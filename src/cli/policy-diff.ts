@@ -9,6 +9,14 @@ import { type SignalVector, toSignalVector } from '../core/policy/explain.ts';
 import type { Fleet } from '../core/policy/fleet.ts';
 import { compileChecked, poolsOf } from '../wiring/policy-files.ts';
 import type { CliContext } from './context.ts';
+import {
+  type Change,
+  changeLines,
+  documentChanges,
+  leafShareLines,
+  leafShares,
+  percent,
+} from './policy-changes.ts';
 import { fleetText, readNamedFleet } from './policy-check.ts';
 import { readCorpus } from './policy-corpus.ts';
 import { tableLines } from './table.ts';
@@ -23,7 +31,7 @@ interface DiffFlags {
 export function diffCommand(context: CliContext): Command {
   return new Command('diff')
     .description(
-      'Show which requests of a corpus another version of a policy would send elsewhere: from pool to pool, from leaf to leaf',
+      'Show which requests of a corpus another version of a policy would send elsewhere: from pool to pool, from leaf to leaf; and what else it changes',
     )
     .argument('<before>', 'policy, YAML or JSON')
     .argument('<after>', 'the policy that may take its place')
@@ -38,6 +46,8 @@ export function diffCommand(context: CliContext): Command {
       `
 Both policies are checked, then decide every request of the corpus. millrace capture records one off live traffic; a line may have other fields
 beside signals and context. Without --corpus the golden tests of both are the corpus: that shows what may change, not how often.
+
+Leaves are shown with their shares by both policies, whether or not anything goes elsewhere; so are the model versions and fallbacks that differ.
 
 Where the second policy says what it expects (expect: changedShare, leaves), and the corpus shows something else, the exit code is 1.
 
@@ -56,13 +66,15 @@ function diff(context: CliContext, beforeFile: string, afterFile: string, flags:
   const corpus =
     flags.corpus === undefined ? goldenTests(before, after) : readCorpus(flags.corpus, before, after);
   const found = diffPolicies(before, after, corpus);
+  const shares = leafShares(before, after, found.leaves);
+  const changes = documentChanges(before, after);
   const { expect } = after.document;
   const unexpected =
     expect === undefined || flags.corpus === undefined ? [] : unexpectedChanges(found, expect);
   if (unexpected.length > 0) context.exitCode = 1;
   if (flags.json) {
     context.stdout.write(
-      `${JSON.stringify(shownDiff(before, after, found, { fleet, unexpected, corpus: flags.corpus }))}\n`,
+      `${JSON.stringify({ ...shownDiff(before, after, found, { fleet, unexpected, corpus: flags.corpus }), leafShares: shares, documentChanges: changes })}\n`,
     );
     return;
   }
@@ -70,7 +82,9 @@ function diff(context: CliContext, beforeFile: string, afterFile: string, flags:
     flags.corpus ?? 'the golden tests of both (no --corpus: these say nothing about shares of real traffic)';
   const lines = [
     `${nameOf(before)} → ${nameOf(after)}, ${found.requests} requests of ${where}, on the fleet ${fleetText(fleet.name, loaded)}`,
-    ...diffLines(found, fleet),
+    ...diffLines(found, changes, fleet),
+    '',
+    ...leafShareLines(shares, found.requests),
     ...unexpected.map((text) => `not as expected: ${text}`),
     ...(expect !== undefined && flags.corpus !== undefined && unexpected.length === 0
       ? ['as the policy expects']
@@ -118,20 +132,28 @@ function goldenTests(before: CompiledPolicy, after: CompiledPolicy): SignalVecto
 
 function diffLines(
   { requests, changed, changedShare, accelerators, leaves }: PolicyDiff,
+  changes: readonly Change[],
   fleet: Fleet,
 ): string[] {
-  if (changed === 0) return [`nothing changes: all ${requests} go where they went`];
   const moved = leaves.filter(({ from, to }) => from !== to);
+  const told = changeLines(changes);
+  if (changed === 0 && moved.length === 0 && told.length === 0)
+    return [`nothing changes: all ${requests} go where they went`];
   return [
-    `${changed} of ${requests} (${percent(changedShare)}) get another target or variant`,
-    '',
-    ...matrixLines(accelerators, fleet),
-    '',
-    ...tableLines(
-      ['from leaf', 'to leaf', 'requests', 'share'],
-      moved.map(({ from, to, requests: many, share }) => [from, to, String(many), percent(share)]),
-    ),
+    changed === 0
+      ? `no target changes: all ${requests} go where they went`
+      : `${changed} of ${requests} (${percent(changedShare)}) get another target or variant`,
+    ...told,
+    ...(changed === 0 ? [] : ['', ...matrixLines(accelerators, fleet)]),
+    ...(moved.length === 0 ? [] : ['', ...movedLines(moved)]),
   ];
+}
+
+function movedLines(moved: readonly Movement[]): string[] {
+  return tableLines(
+    ['from leaf', 'to leaf', 'requests', 'share'],
+    moved.map(({ from, to, requests, share }) => [from, to, String(requests), percent(share)]),
+  );
 }
 
 /** Accelerator × accelerator with the pools of each, in requests; the diagonal stays. */
@@ -168,8 +190,4 @@ function shownDiff(
 
 function nameOf({ document: { name, version } }: CompiledPolicy): string {
   return `${name}@${version}`;
-}
-
-function percent(share: number): string {
-  return `${(share * 100).toFixed(1)} %`;
 }

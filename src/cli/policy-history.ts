@@ -17,14 +17,15 @@ export function historyCommand(context: CliContext): Command {
       'Show what was decided about a policy, or all: published, rolled out, rolled back, refused; by whom, and when',
     )
     .argument('[name]', 'name of the policy (default: all policies)')
-    .option('--max <n>', 'at most so many, the newest', count, 100)
+    .option('--max <n>', 'at most so many lines, the newest', count, 100)
     .option('--looks', "the controller's looks at a rollout as well", false)
     .option('--json', 'print one JSON object per line, with the evidence', false)
     .addHelpText(
       'after',
       `
 Read off the log of control events, which is kept for 400 days. An epoch is a state of what routers do, and only rises: going back to an
-older policy has a new one. Needs a running installation (MILLRACE_KAFKA_BROKERS, MILLRACE_REGISTRY_URL).
+older policy has a new one. Neighbours that say the same are folded (held and resumed 14 times), and lines are cut to the terminal's width; --json has
+every event whole. Needs a running installation (MILLRACE_KAFKA_BROKERS, MILLRACE_REGISTRY_URL).
 
 Examples:
   millrace policy history starter

@@ -1,7 +1,8 @@
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { Command, Option } from 'commander';
 import { generateEd25519 } from '../adapters/system/ed25519.ts';
 import { checkKeyId, checkScopePattern } from '../config/key-file.ts';
+import { writeUserFile } from '../config/user-file.ts';
 import { KEY_ROLES, type KeyRole } from '../core/control/key-ring.ts';
 import { toSpki } from '../core/control/spki.ts';
 import { MillraceError } from '../core/errors.ts';
@@ -53,7 +54,7 @@ function keygen(context: CliContext, name: string, flags: KeygenFlags): void {
       advice: 'Give the new key another id, or another --out',
     });
   const { privateKeyPem, publicKey } = generateEd25519();
-  writeFileSync(file, privateKeyPem, { mode: 0o600, flag: 'wx' });
+  writeUserFile(file, privateKeyPem, { mode: 0o600, isNew: true });
   const entry = {
     keyId,
     role: flags.role,

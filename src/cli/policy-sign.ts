@@ -26,7 +26,8 @@ export function signCommandCommand(context: CliContext): Command {
       `
 A policy becomes the command that publishes it, signed; it is checked first. A command file gets the signature that it lacks: the first,
 or, as a second person, the co-signature; what it does is shown before. Both signatures must be valid when the command arrives: sign within
---valid-for of each other, then send it with millrace control send <file>. This needs no installation.
+--valid-for of each other, then send it with millrace control send <file>. What was sent is decided: a signature that comes later counts for
+nothing, and the command must be made anew. This needs no installation.
 
 Examples:
   millrace policy sign my-policy.yaml --key ana-2026.pem --out publish.json

@@ -25,7 +25,8 @@ export function policyCommand(context: CliContext): Command {
     .addHelpText(
       'after',
       `
-Errors refuse a policy, exit code 2; warnings do not.
+Errors refuse a policy, exit code 2; warnings do not. Golden tests run whatever else is wrong with targets or with the rollout. The queries of
+guardrails are not asked: their syntax is looked at, and the warnings say what was not.
 
 Examples:
   millrace policy validate examples/policies/starter.yaml

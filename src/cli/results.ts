@@ -37,7 +37,10 @@ export function resultsCommand(context: CliContext): Command {
     .addHelpText(
       'after',
       `
-Needs a running installation: MILLRACE_KAFKA_BROKERS and MILLRACE_REGISTRY_URL. Ends with Ctrl-C, unless told otherwise.
+Needs a running installation: MILLRACE_KAFKA_BROKERS and MILLRACE_REGISTRY_URL. Ends with Ctrl-C, unless told otherwise. Without
+--from-beginning only results that come from now on are printed; while there is none, standard error says what is waited for.
+
+Exit code: 0 where a result was printed, or after Ctrl-C; 1 where --timeout was over and none had come; 2 for something that you can correct.
 
 Examples:
   millrace results
@@ -99,18 +102,46 @@ async function printResults(context: CliContext, client: Client, flags: ResultsF
       ),
   });
   await waitingFor(context, 'joining the consumer group', stream.ready);
+  const openedMs = context.clock.monotonicMs();
   idle.restart();
   let printed = 0;
-  for await (const received of stream) {
-    context.stdout.write(`${flags.json ? jsonLine(received) : textLine(received, color)}\n`);
+  const first = await waitingFor(context, waitedFor(flags), stream.next());
+  for (let next = first; next.done !== true; next = await stream.next()) {
+    context.stdout.write(`${flags.json ? jsonLine(next.value) : textLine(next.value, color)}\n`);
     printed += 1;
     if (printed === flags.max) {
-      received.acknowledge();
+      next.value.acknowledge();
       break;
     }
     idle.restart();
   }
   idle.cancel();
+  await stream.return();
+  if (idle.signal.aborted && printed === 0) context.exitCode = 1;
+  if (printed < (flags.max ?? 1))
+    context.stderr.write(`millrace: ${tooFew(flags, printed, context.clock.monotonicMs() - openedMs)}\n`);
+}
+
+function waitedFor({ fromBeginning, group }: ResultsFlags): string {
+  const which = fromBeginning ? 'results' : 'results that come from now on';
+  const member = group === undefined ? '' : `, as a member of the group ${group}`;
+  return `waiting for ${which}${member}`;
+}
+
+/** Nothing on standard output can mean no traffic, another installation, or a group that others read for. */
+function tooFew(flags: ResultsFlags, printed: number, waitedMs: number): string {
+  const { max, fromBeginning, group } = flags;
+  const many = max === undefined ? 'no result' : `${printed} of ${max} results`;
+  const kept = fromBeginning ? 'counted from the oldest that is kept' : 'of those that came since then';
+  const came = `${many} in ${(waitedMs / 1_000).toFixed(1)} s, ${kept}`;
+  if (printed > 0) return came;
+  const advice = [
+    ...(fromBeginning ? [] : ['--from-beginning prints those that are there']),
+    ...(group === undefined ? [] : [`what the group ${group} has read before does not come again`]),
+  ];
+  return [`${came}. Is there traffic, and a pipeline that answers it?`, advice.join('; ')]
+    .join(' ')
+    .trimEnd();
 }
 
 /** Aborts when it was not restarted for so long. */

@@ -1,9 +1,10 @@
 import { Command } from 'commander';
-import { evolve, INITIAL_CONTROLLER_STATE, scopeState } from '../core/control/controller-state.ts';
+import { scopeState } from '../core/control/controller-state.ts';
 import type { ScopeState } from '../core/rollout/rollout-state.ts';
 import type { CliContext } from './context.ts';
 import { readControlLog } from './control-log.ts';
 import { unknownName } from './decision-history.ts';
+import { describeChange, foldLog, type LiveChange } from './live-change.ts';
 import { scopeOfPolicy } from './policy-name.ts';
 import { type RolloutView, rolloutView } from './rollout-view.ts';
 import { tableLines } from './table.ts';
@@ -41,12 +42,13 @@ async function status(context: CliContext, name: string, flags: { json: boolean 
     const { events } = await waitingFor(context, 'reading the control events', readControlLog(client));
     if (!events.some((event) => 'scope' in event && event.scope === scopeName))
       throw unknownName('policy', name);
-    const scope = scopeState(events.reduce(evolve, INITIAL_CONTROLLER_STATE), scopeName);
+    const { state, change } = foldLog(events, scopeName);
+    const scope = scopeState(state, scopeName);
     const rollout = rolloutView(scope);
     context.stdout.write(
       flags.json
-        ? `${JSON.stringify({ ...scopeView(scopeName, scope), rollout: rollout ?? null })}\n`
-        : `${[...scopeLines(scopeName, scope), ...(rollout === undefined ? [] : rolloutLines(rollout))].join('\n')}\n`,
+        ? `${JSON.stringify({ ...scopeView(scopeName, scope), changed: change ?? null, rollout: rollout ?? null })}\n`
+        : `${[...scopeLines(scopeName, scope, change), ...(rollout === undefined ? [] : rolloutLines(rollout))].join('\n')}\n`,
     );
   });
 }
@@ -61,7 +63,8 @@ function scopeView(name: string, { live, epoch, published, ended }: ScopeState):
   };
 }
 
-function scopeLines(name: string, scope: ScopeState): string[] {
+/** What came after the last rollout stands after it: with that alone, another version would seem to be live. */
+function scopeLines(name: string, scope: ScopeState, change: LiveChange | undefined): string[] {
   const { live, epoch, published, ended, rollout } = scope;
   const lines = [
     `${name}  epoch ${epoch}`,
@@ -74,6 +77,8 @@ function scopeLines(name: string, scope: ScopeState): string[] {
     lines.push(
       `the last   version ${ended.candidate.version}: ${ended.outcome} at ${new Date(ended.atMs).toISOString()}: ${ended.reason}`,
     );
+  if (change !== undefined && (ended !== undefined || change.how !== 'published'))
+    lines.push(`then       ${describeChange(change)}`);
   return lines;
 }
 

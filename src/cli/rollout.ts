@@ -4,7 +4,13 @@ import type { CliContext } from './context.ts';
 import { count } from './flags.ts';
 import { scopeOfPolicy } from './policy-name.ts';
 import { rolloutStatusCommand } from './rollout-status.ts';
-import { dispatchCommand, newCommand, type SendFlags, withSendOptions } from './send-command.ts';
+import {
+  BEFORE_PASSED,
+  dispatchCommand,
+  newCommand,
+  type SendFlags,
+  withSendOptions,
+} from './send-command.ts';
 
 /** `millrace policy rollout …`: a published policy on its way to live. */
 export function rolloutCommand(context: CliContext): Command {
@@ -80,15 +86,19 @@ function promoteCommand(context: CliContext): Command {
   type Flags = SendFlags & { toLive: boolean; overHold: boolean };
   return stepCommand('promote', 'Take the rollout to its next stage; from the last one, to live')
     .option('--to-live', 'over all stages that are left', false)
+    .option('--before-passed', BEFORE_PASSED, false)
     .option('--over-hold', 'although the rollout is on hold: you read why', false)
     .addHelpText(
       'after',
       `${SENT}
-What speaks against the step is in millrace policy rollout status, and stays in the log as passed over. To go live against it needs a second
-person where signatures are required: write the command with --out, let them sign it, send the file. A proven harm cannot be passed over.
+Where the stage has not passed, what it lacks is shown and nothing is sent, unless you say --before-passed. What speaks against the step is in
+millrace policy rollout status too, and stays in the log as passed over. To go live against it needs a second person where signatures are
+required: write the command with --out, let them sign it, then send the file. A command is decided once: one that was sent cannot be signed
+by a second person later. A proven harm cannot be passed over.
 
 Examples:
   millrace policy rollout promote starter --key ana-2026.pem
+  millrace policy rollout promote starter --before-passed --key ana-2026.pem
   millrace policy rollout promote starter --to-live --key ana-2026.pem --out promote.json
   millrace policy sign promote.json --key ben-2026.pem --out promote.json && millrace control send promote.json`,
     )

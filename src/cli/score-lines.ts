@@ -8,6 +8,8 @@ export interface ScoreLinesOptions {
   top: number;
   color: boolean;
   transport: 'embedded' | 'kafka';
+  /** Inputs of the family that the request left out. */
+  absentInputs: readonly string[];
 }
 
 /** A result for a terminal: outcome, best candidates, where it was scored and why there, where the time went. */
@@ -17,6 +19,7 @@ export function scoreLines(shown: ShownResult, options: ScoreLinesOptions): stri
   return [
     headline(shown, options),
     ...(shown.reason === null ? [] : [`  ${shown.reason.code}: ${shown.reason.message}`]),
+    ...absentLines(options.absentInputs),
     ...candidateLines(shown, options.top, dim),
     ...routeLines(shown),
     timingLine(shown),
@@ -28,6 +31,11 @@ function headline(shown: ShownResult, { color, transport }: ScoreLinesOptions): 
   const scored = `${shown.candidatesScored} candidates scored, ${shown.baselineCandidates} asked for`;
   const late = shown.late ? ', late' : '';
   return `${outcomeText(shown.outcome, color)}${late}  ${shown.requestId}  ${servedBy(shown)}  ${scored}  (${transport})`;
+}
+
+function absentLines(absentInputs: readonly string[]): string[] {
+  if (absentInputs.length === 0) return [];
+  return [`  note: the request has no ${absentInputs.join(', no ')}, so it was scored without`];
 }
 
 function candidateLines(shown: ShownResult, top: number, dim: (text: string) => string): string[] {

@@ -7,6 +7,7 @@ import type { Settings } from '../config/settings.ts';
 import type { ScoredResult } from '../contracts/records.ts';
 import { MillraceError } from '../core/errors.ts';
 import { readCatalogue } from '../traffic/catalogue.ts';
+import { absentInputs } from '../wiring/absent-inputs.ts';
 import type { CliContext } from './context.ts';
 import { count, duration } from './flags.ts';
 import { readRequestFile } from './request-file.ts';
@@ -41,7 +42,7 @@ export function scoreCommand(context: CliContext): Command {
       'after',
       `
 With MILLRACE_KAFKA_BROKERS set the request goes to that installation; without, a whole pipeline is started in this process,
-scores it with the packaged model, and ends. Titles come from the synthetic catalogue that this model was trained on.
+scores it with the packaged model, and ends; what its family takes and the request leaves out (a history) is then noted. Titles come from the synthetic catalogue that this model was trained on.
 Exit code: 0 for a request that was scored (or degraded), 2 where it was refused for what it is, 1 for any other end.
 
 Examples:
@@ -69,12 +70,15 @@ async function score(context: CliContext, file: string, flags: ScoreFlags): Prom
       resultInTime(context, client, request, flags),
     );
     const shown = shownResult(result, titlesFor(settings, result));
+    // The model folder at hand is that of the pipeline in this process; an installation may have others.
+    const absent = isEmbedded && isAnswer(result) ? await absentInputs(request, settings) : undefined;
     const text = flags.json
-      ? JSON.stringify({ transport, ...shown })
+      ? JSON.stringify({ transport, ...shown, ...(absent && { absentInputs: absent }) })
       : scoreLines(shown, {
           top: flags.top,
           color: wantsColor(context.stdout, context.environment),
           transport,
+          absentInputs: absent ?? [],
         }).join('\n');
     context.stdout.write(`${text}\n`);
     context.exitCode = exitCodeOf(result);
@@ -121,7 +125,11 @@ function titlesFor(settings: Settings, { model }: ScoredResult): Titles | undefi
   return new Map(itemIds.map((id, index) => [String(id), titles[index] ?? '']));
 }
 
-function exitCodeOf({ outcome, reason }: ScoredResult): number {
-  if (outcome === 'SCORED' || outcome === 'DEGRADED') return 0;
-  return outcome === 'REJECTED' && reason?.retryable === false ? 2 : 1;
+function isAnswer({ outcome }: ScoredResult): boolean {
+  return outcome === 'SCORED' || outcome === 'DEGRADED';
+}
+
+function exitCodeOf(result: ScoredResult): number {
+  if (isAnswer(result)) return 0;
+  return result.outcome === 'REJECTED' && result.reason?.retryable === false ? 2 : 1;
 }

@@ -20,7 +20,7 @@ export class Screen {
 
   draw(lines: readonly string[]): void {
     if (!this.live) return;
-    const columns = this.#stream.columns ?? DEFAULT_COLUMNS;
+    const columns = terminalWidth(this.#stream) ?? DEFAULT_COLUMNS;
     // Lines that were wider than the terminal is now have wrapped: how many rows they take is no longer known.
     const resized = this.#columns !== undefined && this.#columns !== columns;
     this.#columns = columns;
@@ -30,8 +30,13 @@ export class Screen {
   }
 }
 
+/** In characters; undefined where the stream is no terminal, and lines may be of any length. */
+export function terminalWidth(stream: Output): number | undefined {
+  return stream.isTTY === true ? (stream.columns ?? DEFAULT_COLUMNS) : undefined;
+}
+
 /** A line that would wrap would be counted as one row and leave the rest behind at the next drawing; what is cut loses its colours. */
-function cut(line: string, columns: number): string {
+export function cut(line: string, columns: number): string {
   const plain = stripVTControlCharacters(line);
   return plain.length <= columns ? line : `${plain.slice(0, columns - 1)}…`;
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import type { Client } from '../client/client.ts';
+import { writeUserFile } from '../config/user-file.ts';
 import {
   type CommandType,
   type ControlCommand,
@@ -12,6 +12,7 @@ import { MillraceError } from '../core/errors.ts';
 import { commandText } from './command-file.ts';
 import type { CliContext } from './context.ts';
 import { duration } from './flags.ts';
+import { refuseBeforePassed } from './promotion.ts';
 import { eventDetail, shownEvent } from './shown-event.ts';
 import { type SigningFlags, signerOf, signNow, withSigningOptions } from './signing.ts';
 import { waitingFor } from './waiting.ts';
@@ -20,10 +21,14 @@ import { withClient } from './with-client.ts';
 export interface SendFlags extends SigningFlags {
   timeout: number;
   out?: string;
+  /** PROMOTE although the stage has not passed. */
+  beforePassed?: boolean;
   json: boolean;
 }
 
 const TIMEOUT_MS = 30_000;
+/** Of the option of this name, wherever a PROMOTE can be sent. */
+export const BEFORE_PASSED = 'although the stage has not passed: the log keeps what was passed over';
 
 /** The options of every command that sends one to the controller. */
 export function withSendOptions(command: Command): Command {
@@ -69,7 +74,7 @@ export function writeCommand(
   file: string,
   { json }: { json: boolean },
 ): void {
-  writeFileSync(file, commandText(command));
+  writeUserFile(file, commandText(command));
   const { commandId, scope, type, signature, coSignature } = command;
   const keys = [signature, coSignature].flatMap((each) => (each === null ? [] : [each.keyId]));
   context.stdout.write(
@@ -87,17 +92,21 @@ export function writeCommand(
 export async function sendCommand(
   context: CliContext,
   command: ControlCommand,
-  flags: Pick<SendFlags, 'timeout' | 'json'>,
+  flags: Pick<SendFlags, 'timeout' | 'json' | 'beforePassed'>,
   options: { isKnown?: boolean } = {},
 ): Promise<void> {
   await withClient(context, async (client) => {
-    const answer =
-      (options.isKnown === true ? await earlierAnswer(client, command) : undefined) ??
-      (await waitingFor(
-        context,
-        "waiting for the controller's answer",
-        answerInTime(context, client, command, flags),
-      ));
+    const earlier = options.isKnown === true ? await earlierAnswer(client, command) : undefined;
+    if (earlier !== undefined) {
+      show(context, command, earlier, flags.json);
+      return;
+    }
+    if (flags.beforePassed !== true) await refuseBeforePassed(context, client, command);
+    const answer = await waitingFor(
+      context,
+      "waiting for the controller's answer",
+      answerInTime(context, client, command, flags),
+    );
     show(context, command, answer, flags.json);
   });
 }
@@ -144,7 +153,8 @@ function show(context: CliContext, command: ControlCommand, answer: Answer | und
   if (json) {
     const status = answer === undefined ? 'unanswered' : answer.event.accepted ? 'accepted' : 'refused';
     const event = answer === undefined ? null : shownEvent(answer.event);
-    context.stdout.write(`${JSON.stringify({ status, commandId, scope, type, event })}\n`);
+    const decidedBefore = answer?.isEarlier === true;
+    context.stdout.write(`${JSON.stringify({ status, commandId, scope, type, decidedBefore, event })}\n`);
     return;
   }
   if (answer === undefined)
@@ -155,9 +165,16 @@ function show(context: CliContext, command: ControlCommand, answer: Answer | und
   context.stdout.write(`${answerLine(command, answer)}\n`);
 }
 
+/** Whoever signed the file since would wait for another answer. */
+const DECIDED_ONCE =
+  'nothing was sent: a command is decided once, and signatures that came to it since count for nothing. Make it anew with --out, have everybody sign that (millrace policy sign), then send it';
+
 function answerLine({ type, scope }: ControlCommand, { event, isEarlier }: Answer): string {
   const when = isEarlier ? ` (decided before, at ${new Date(event.occurredAt).toISOString()})` : '';
-  if (!event.accepted) return `refused: ${type} of ${scope}: ${event.reason ?? 'no reason was given'}${when}`;
+  if (!event.accepted) {
+    const what = `refused: ${type} of ${scope}: ${event.reason ?? 'no reason was given'}${when}`;
+    return isEarlier ? `${what}\n${DECIDED_ONCE}` : what;
+  }
   const detail = eventDetail(event);
   return `accepted: ${event.type} in ${scope}, epoch ${event.epoch}, term ${event.term}${detail === '' ? '' : `: ${detail}`}${when}`;
 }

@@ -41,6 +41,12 @@ export function eventDetail({ reason, evidence }: Pick<ControlEvent, 'reason' | 
   return parts.filter((part) => part !== '').join('; ');
 }
 
+/** The codes of a hold's reasons; empty for any other event. */
+export function eventReasonCodes({ evidence }: Pick<ControlEvent, 'evidence'>): string {
+  const reasons = fieldsOf(parseEvidence(evidence))['reasons'];
+  return Array.isArray(reasons) ? reasons.map((each) => textOf(fieldsOf(each)['code'])).join() : '';
+}
+
 /** `starter@2 sha256:1507373c…` */
 function policyText(value: unknown): string {
   const { name, version, digest } = fieldsOf(value);

@@ -5,6 +5,7 @@ import { type Command, Option } from 'commander';
 import { ed25519Signer } from '../adapters/system/ed25519.ts';
 import { signCommand } from '../client/sign-command.ts';
 import { checkKeyId } from '../config/key-file.ts';
+import { fileError } from '../config/user-file.ts';
 import type { ControlCommand, Signature } from '../contracts/records.ts';
 import { VALIDITY_MS_MAX } from '../core/control/verify-command.ts';
 import { MillraceError } from '../core/errors.ts';
@@ -71,14 +72,12 @@ const OTHERS = 0o077;
 
 function readPrivateKeyFile(context: CliContext, file: string): Buffer {
   try {
+    const bytes = readFileSync(file);
     if ((statSync(file).mode & OTHERS) !== 0)
       context.stderr.write(`millrace: warning: others may read the private key ${file}; chmod 600 ${file}\n`);
-    return readFileSync(file);
+    return bytes;
   } catch (error) {
-    throw new MillraceError('INVALID_CONFIG', `the private key cannot be read: ${String(error)}`, {
-      value: file,
-      advice: 'Make one with `millrace policy keygen`',
-      cause: error,
-    });
+    const advice = 'Correct --key, or make a key with `millrace policy keygen`';
+    throw fileError('the private key cannot be read', file, error, 'read', advice);
   }
 }

@@ -24,7 +24,8 @@ export function stackCommand(): Command {
     .addHelpText(
       'after',
       `
-Takes what the environment names, else Docker, else Java and Maven. Data lies in a temporary folder until \`down\`.
+Takes what the environment names, else Docker, else Java and Maven. Data lies in a temporary folder until \`down\`. One stack is up at a time for all who
+share the folder of MILLRACE_STACK_CACHE (~/.cache/millrace unless it is set); another folder has a stack of its own.
 
 Examples:
   eval "$(millrace stack up)"

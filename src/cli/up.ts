@@ -39,9 +39,13 @@ export function upCommand(context: CliContext): Command {
       `
 Creates the topics that are missing first. Ends with Ctrl-C: every service drains, commits and leaves.
 
+The controller takes commands (millrace policy publish and so on) that a key of controller.keys signed: MILLRACE_CONTROLLER_KEYS names the
+key file, millrace policy keygen makes a pair. Without keys it refuses every command, unless MILLRACE_CONTROLLER_ACCEPT_UNSIGNED=true.
+
 Examples:
   eval "$(millrace stack up)" && millrace up
-  millrace up --workers 2 --routers 2`,
+  millrace up --workers 2 --routers 2
+  MILLRACE_CONTROLLER_ACCEPT_UNSIGNED=true millrace up      on a machine of your own, to try rollouts`,
     )
     .action((flags: UpFlags) => up(context, flags));
 }
@@ -61,6 +65,8 @@ async function up(context: CliContext, flags: UpFlags): Promise<void> {
   const starting = planned(settings, flags).map((plan) => startServiceProcess({ ...plan, logFolder }));
   const processes = await waitingFor(context, 'starting the services', allOrNone(starting));
   for (const running of processes) report(context, running, flags.json, logFolder);
+  const warning = unsignedWarning(settings);
+  if (warning !== undefined) context.stderr.write(`millrace: ${warning}\n`);
   await endTogether(context, processes, stop);
 }
 
@@ -116,6 +122,19 @@ function planned(settings: Settings, flags: UpFlags): Planned[] {
     ...numbered('request-router', flags.routers),
     ...(settings.topology === 'split' ? numbered('feature-extractor', flags.extractors) : []),
   ];
+}
+
+/** What the controller's log says at its start, where a person looks; undefined where commands must be signed, and can be. */
+export function unsignedWarning({ controller }: Pick<Settings, 'controller'>): string | undefined {
+  if (controller.acceptUnsigned)
+    return 'warning: commands need no signature (MILLRACE_CONTROLLER_ACCEPT_UNSIGNED): whoever may write to the control topic decides';
+  if (controller.keys !== '') return undefined;
+  return [
+    'warning: the controller has no keys, and refuses every command: nothing can be published, rolled out or rolled back.',
+    '  With keys: millrace policy keygen <your name> prints an entry for a key file; name that file in MILLRACE_CONTROLLER_KEYS',
+    '  On a machine of your own: MILLRACE_CONTROLLER_ACCEPT_UNSIGNED=true',
+    '  Either takes effect at the next millrace up',
+  ].join('\n');
 }
 
 function report(context: CliContext, running: ServiceProcess, json: boolean, logFolder: string): void {

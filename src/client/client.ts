@@ -67,7 +67,8 @@ export interface Client {
   score(request: RequestInput, options?: { signal?: AbortSignal; tenant?: string }): Promise<ScoredResult>;
   control: {
     /**
-     * Resolves with the command's id once the broker has stored it; what came of it is on control-events.
+     * Resolves with the command's id once the broker has stored it; what came of it is on control-events. It is sent as it is: a PROMOTE goes on
+     * also before the stage has passed, and a commandId that was decided before is not decided again.
      * @throws MillraceError INVALID_COMMAND for a signer beside a signature, or a validity that the controller would refuse
      */
     publish(command: CommandInput, options?: PublishOptions): Promise<string>;

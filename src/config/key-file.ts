@@ -58,7 +58,7 @@ export function checkScopePattern(pattern: string): string {
 
 /** The keys of a file. @throws MillraceError INVALID_CONFIG, as `parseKeyFile` does, or where the file cannot be read */
 export function readKeyFile(file: string): KeyRing {
-  return parseKeyFile(readUserFile(file).toString('utf8'), file);
+  return parseKeyFile(readUserFile(file, 'the key file').toString('utf8'), file);
 }
 
 /**

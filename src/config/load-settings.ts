@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs';
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
 import { MillraceError, shorten } from '../core/errors.ts';
-import { didYouMean } from '../core/policy/nearest.ts';
+import { nearestSetting } from './nearest-setting.ts';
 import { type Settings, SettingsSchema } from './settings.ts';
+import { fileError } from './user-file.ts';
 
 /** One setting: where it lives, its environment variable, and how its text is read. */
 export interface SettingVariable {
@@ -127,9 +128,10 @@ function refuseUnknownVariables(environment: Environment, variables: readonly Se
       'INVALID_CONFIG',
       `the environment variable ${name} is not a setting of millrace`,
       {
-        advice:
-          didYouMean(name, known).advice ??
+        advice: [
+          ...meant(name, known),
           'See `millrace config show` for all of them; unset it, or correct its name',
+        ].join(' '),
       },
     );
   }
@@ -141,16 +143,7 @@ function readFile(
   put: (path: readonly string[], value: unknown, source: SettingSource) => void,
 ): void {
   if (file === undefined || file === '') return;
-  let content: unknown;
-  try {
-    content = parseYaml(readFileSync(file, 'utf8'), { maxAliasCount: 0, logLevel: 'error' });
-  } catch (error) {
-    throw new MillraceError(
-      'INVALID_CONFIG',
-      `the file that MILLRACE_CONFIG names cannot be read: ${firstLine(error)}`,
-      { value: file },
-    );
-  }
+  const content = parseFile(file);
   if (content === null || content === undefined) return;
   if (typeof content !== 'object' || Array.isArray(content))
     throw new MillraceError('INVALID_CONFIG', 'the file that MILLRACE_CONFIG names holds no settings', {
@@ -158,6 +151,24 @@ function readFile(
       allowed: 'a YAML mapping, such as `topology: fused`',
     });
   for (const [path, value] of flatten(content, variables, [])) put(path, value, 'file');
+}
+
+function parseFile(file: string): unknown {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw fileError('the file that MILLRACE_CONFIG names cannot be read', file, error, 'read');
+  }
+  try {
+    return parseYaml(text, { maxAliasCount: 0, logLevel: 'error' });
+  } catch (error) {
+    throw new MillraceError(
+      'INVALID_CONFIG',
+      `the file that MILLRACE_CONFIG names cannot be read: it is not YAML: ${firstLine(error)}`,
+      { value: file, allowed: 'a YAML mapping, such as `topology: fused`' },
+    );
+  }
 }
 
 /** What follows the first line of a YAML error quotes the file, which may hold secrets. */
@@ -252,9 +263,13 @@ function unknownSetting(
   if (names.length === 0) return `${path.join('.')}: ${issue.message}`;
   const settings = variables.map((variable) => variable.path.join('.'));
   return names
-    .map((name) => [`${shorten(name)} is not a setting of millrace`, didYouMean(name, settings).advice])
-    .map((sentences) => sentences.filter((sentence) => sentence !== undefined).join('. '))
+    .map((name) => [`${shorten(name)} is not a setting of millrace`, ...meant(name, settings)].join('. '))
     .join('; ');
+}
+
+function meant(name: string, known: Iterable<string>): string[] {
+  const near = nearestSetting(name, known);
+  return near === undefined ? [] : [`Did you mean "${near}"?`];
 }
 
 function valueAt(root: unknown, path: readonly string[]): unknown {

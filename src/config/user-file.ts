@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MillraceError } from '../core/errors.ts';
 import { packageRoot } from './package-root.ts';
@@ -6,23 +6,69 @@ import { packageRoot } from './package-root.ts';
 /**
  * A file that the user named; `examples/…` is the package's own where there is none here, so that what the documentation shows works
  * in any folder.
+ * @param what names it in messages
  * @throws MillraceError INVALID_CONFIG where it cannot be read
  */
-export function readUserFile(file: string): Buffer {
+export function readUserFile(file: string, what = 'the file'): Buffer {
   const isPackaged = file.startsWith('examples/') && !existsSync(file);
   try {
     return readFileSync(isPackaged ? join(packageRoot(), file) : file);
   } catch (error) {
-    const reason = error instanceof Error && 'code' in error ? REASONS[String(error.code)] : undefined;
-    throw new MillraceError('INVALID_CONFIG', `the file cannot be read: ${reason ?? String(error)}`, {
-      value: file,
-      cause: error,
-    });
+    throw fileError(`${what} cannot be read`, file, error, 'read');
   }
 }
 
-const REASONS: Readonly<Record<string, string>> = {
-  ENOENT: 'there is none of this name',
-  EACCES: 'you may not read it',
-  EISDIR: 'it is a folder',
+/**
+ * Writes a file that the user named.
+ * @param options.isNew a file that is there is never overwritten
+ * @throws MillraceError INVALID_CONFIG where it cannot be written
+ */
+export function writeUserFile(
+  file: string,
+  text: string,
+  options: { mode?: number; isNew?: boolean } = {},
+): void {
+  const { mode, isNew = false } = options;
+  try {
+    writeFileSync(file, text, { ...(mode === undefined ? {} : { mode }), flag: isNew ? 'wx' : 'w' });
+  } catch (error) {
+    throw fileError('the file cannot be written', file, error, 'written');
+  }
+}
+
+type Reason = readonly [reason: string, advice: string];
+
+const READING: Readonly<Record<string, Reason>> = {
+  ENOENT: ['there is none of this name', 'Correct the path: a relative one begins in the current folder'],
+  ENOTDIR: ['a part of its path is no folder', 'Correct the path'],
+  EACCES: ['you may not read it', 'Ask its owner for the right to, or name another'],
+  EISDIR: ['it is a folder', 'Name a file in it'],
 };
+
+const WRITING: Readonly<Record<string, Reason>> = {
+  ENOENT: ['its folder does not exist', 'Make the folder, or name another'],
+  ENOTDIR: ['a part of its path is no folder', 'Correct the path'],
+  EACCES: ['you may not write it', 'Name a folder of your own'],
+  EROFS: ['its disk is read-only', 'Name a folder on another'],
+  EISDIR: ['it is a folder', 'Name a file in it'],
+  EEXIST: ['it is there already, and is never overwritten', 'Name another'],
+  ENOSPC: ['its disk is full', 'Make room, or name another'],
+};
+
+/** @param what the file is, and that it cannot be read or written */
+export function fileError(
+  what: string,
+  file: string,
+  error: unknown,
+  how: 'read' | 'written',
+  advice?: string,
+): MillraceError {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const [reason, usual] = (how === 'read' ? READING : WRITING)[code] ?? [code || String(error), undefined];
+  const shown = advice ?? usual;
+  return new MillraceError('INVALID_CONFIG', `${what}: ${reason}`, {
+    value: file,
+    ...(shown === undefined ? {} : { advice: shown }),
+    cause: error,
+  });
+}

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { MillraceError } from '../core/errors.ts';
 import { withFileLock } from './file-lock.ts';
@@ -20,12 +20,11 @@ export interface Artifacts extends Omit<Programs, 'java' | 'redisServer'> {
   redisServer: string | undefined;
 }
 
-/** millrace's folder under XDG_CACHE_HOME or ~/.cache. */
+/** MILLRACE_STACK_CACHE, else millrace's folder under XDG_CACHE_HOME or ~/.cache. */
 export function cacheFolder(environment: NodeJS.ProcessEnv): string {
-  const { XDG_CACHE_HOME } = environment;
-  const parent =
-    XDG_CACHE_HOME === undefined || XDG_CACHE_HOME === '' ? join(homedir(), '.cache') : XDG_CACHE_HOME;
-  return join(parent, 'millrace');
+  const { MILLRACE_STACK_CACHE: own = '', XDG_CACHE_HOME: parent = '' } = environment;
+  if (own !== '') return resolve(own);
+  return join(parent === '' ? join(homedir(), '.cache') : parent, 'millrace');
 }
 
 /** The name of the Redis program for this machine in the embedded-redis artifact. */

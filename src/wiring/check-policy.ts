@@ -1,8 +1,10 @@
 import type { Settings } from '../config/settings.ts';
-import { leafBranches } from '../core/policy/document.ts';
+import { leafBranches, type PolicyDocument } from '../core/policy/document.ts';
+import type { Fleet } from '../core/policy/fleet.ts';
 import { readPolicyDocument } from '../core/policy/parse.ts';
 import { DocumentError, type PolicyProblem } from '../core/policy/problem.ts';
 import { validatePolicy, validateTargets } from '../core/policy/validate.ts';
+import { validateQueries } from '../core/policy/validate-queries.ts';
 import { SIGNALS } from '../core/signals/extract.ts';
 import { digestOf, readFleet } from './policy-files.ts';
 
@@ -16,8 +18,8 @@ export interface CheckedPolicy {
 }
 
 /**
- * Everything that is wrong or doubtful in a policy, against the fleet of the settings and the signals of the extractor. Where it does not parse, its
- * targets are still checked as far as they can be read. Throws for no policy.
+ * Everything that is wrong or doubtful in a policy, against the fleet of the settings and the signals of the extractor. Where it does not parse, the
+ * rest of it is still checked as far as it can be read. Throws for no policy.
  */
 export function checkPolicyFile(bytes: Uint8Array, settings: Settings): CheckedPolicy {
   const fleet = readFleet(settings);
@@ -26,13 +28,13 @@ export function checkPolicyFile(bytes: Uint8Array, settings: Settings): CheckedP
   if (problems.length > 0)
     return {
       fleet: fleet.name,
-      problems: inOrder([...problems, ...validateTargets(document, fleet)]),
+      problems: inOrder([...problems, ...problemsBeside(problems, document, fleet)]),
       policy: undefined,
     };
   const { name, version, tree, tests } = document;
   return {
     fleet: fleet.name,
-    problems: validatePolicy(document, fleet, SIGNALS),
+    problems: [...validatePolicy(document, fleet, SIGNALS), ...validateQueries(document)],
     policy: {
       name,
       version,
@@ -41,6 +43,25 @@ export function checkPolicyFile(bytes: Uint8Array, settings: Settings): CheckedP
       tests: tests.length,
     },
   };
+}
+
+/** Of a document that does not parse: where its decisions can be read whole, everything; else its targets. */
+function problemsBeside(
+  problems: readonly PolicyProblem[],
+  document: PolicyDocument,
+  fleet: Fleet,
+): PolicyProblem[] {
+  const isAt = (place: string): boolean =>
+    problems.some(
+      ({ path }) => path === place || path.startsWith(`${place}.`) || path.startsWith(`${place}[`),
+    );
+  const queries = isAt('rollout') ? [] : validateQueries(document);
+  if (problems.some(({ path }) => path === '') || ['tree', 'signals', 'tuned'].some(isAt))
+    return [...validateTargets(document, fleet), ...queries];
+  const tests = document.tests.filter(({ path }) => !isAt(path));
+  const found = validatePolicy({ ...document, tests }, fleet, SIGNALS);
+  // A test that cannot be read may be the one of a leaf that seems to have none.
+  return [...(isAt('tests') ? found.filter(({ path }) => path !== 'tests') : found), ...queries];
 }
 
 function readDocument(bytes: Uint8Array): ReturnType<typeof readPolicyDocument> {

@@ -60,7 +60,10 @@ export function controllerSigner({ controller }: Settings, logger: Logger): Sign
       logger.warn({}, 'nothing will be tuned: routers run nothing unsigned; set controller.signingKey');
     return undefined;
   }
-  const signer = ed25519Signer({ keyId, privateKeyPem: readUserFile(signingKey) });
+  const signer = ed25519Signer({
+    keyId,
+    privateKeyPem: readUserFile(signingKey, 'the key of controller.signingKey'),
+  });
   const keys = keysOf(controller);
   if (keys.size === 0 || keys.get(keyId)?.role === 'controller') return signer;
   const known = [...keys.values()].filter(({ role }) => role === 'controller').map((key) => key.keyId);

@@ -154,6 +154,8 @@ afterAll(async () => {
   server?.close().closeAllConnections();
 });
 
+const LIVE_AGAINST_ALL = ['--to-live', '--before-passed', '--over-hold'];
+
 describe('a model version', { timeout: 600_000 }, () => {
   it('is published, ready on every worker, and rolled out by shadow, canary and live without an error', async () => {
     const address = server.address();
@@ -172,10 +174,10 @@ describe('a model version', { timeout: 600_000 }, () => {
     await accepted('policy', 'rollout', 'start', 'versions', '--policy-version', '2');
     expect(await nextVersions(120)).toEqual(['STABLE 1']);
     await eventually(() => shadowed.includes('ranker@3 2 heads'), 'version 3 scores in shadow');
-    await accepted('policy', 'rollout', 'promote', 'versions', '--over-hold');
+    await accepted('policy', 'rollout', 'promote', 'versions', '--before-passed', '--over-hold');
     await eventually(() => served.at(-1)?.arm === 'CANARY' || served.at(-2)?.arm === 'CANARY', 'a canary');
     expect(await nextVersions(120)).toEqual(['CANARY 3', 'STABLE 1']);
-    await accepted('policy', 'rollout', 'promote', 'versions', '--to-live', '--over-hold');
+    await accepted('policy', 'rollout', 'promote', 'versions', ...LIVE_AGAINST_ALL);
     await eventually(async () => (await nextVersions(20)).join() === 'STABLE 3', 'only version 3 serves');
     const { code } = await millrace('control', 'replay');
     expect(code).toBe(0);

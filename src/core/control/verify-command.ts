@@ -61,6 +61,10 @@ export function checkSignature(
     return refused('the command has a coSignature and no signature');
   if (acceptUnsigned && (command.signature === null || keys.size === 0))
     return { status: 'ok', signedBy: undefined, coSignedBy: undefined };
+  if (command.signature === null && keys.size === 0)
+    return refused(
+      'the command is not signed, and this controller refuses every command: it has no keys; set controller.keys to a key file (millrace policy keygen makes its entries), or controller.acceptUnsigned',
+    );
   if (command.signature === null)
     return refused(
       'the command is not signed, and this controller accepts no unsigned commands; sign it: millrace policy publish --key, millrace control send --key',

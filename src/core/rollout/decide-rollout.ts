@@ -114,12 +114,16 @@ function decidePromote(name: string, scope: ScopeState, request: Asked<'promote'
   const overridden = [...holds, ...missingOf(rollout), ...(to === next ? [] : skippedStages(rollout))];
   if (to === 'live' && overridden.length > 0 && !request.coSigned) {
     return refused(
-      `to go live against the rules needs the signature of a second person; against it: ${overridden.join('; ')}`,
+      `to go live against the rules needs the signature of a second person; against it: ${overridden.join('; ')}. ${SEND_ANEW}`,
     );
   }
   const { atMs } = request;
   return { happening: { type: 'rollout-advanced', to, overridden, atMs, epoch: scope.epoch + 1 } };
 }
+
+/** Whoever has the refused command at hand would sign that. */
+const SEND_ANEW =
+  'A signature that is added to this command later counts for nothing: make it anew, and have both people sign it before it is sent (promote --out, millrace policy sign)';
 
 function skippedStages({ terms, stage }: RolloutState): string[] {
   const skipped = terms.stages.slice(stage + 1).map(({ percent }) => `${percent} %`);

@@ -1,4 +1,4 @@
-import type { ControlCommand } from '../../contracts/records.ts';
+import type { CommandType, ControlCommand } from '../../contracts/records.ts';
 import type { CommandKind, ControllerCommand } from '../../core/control/controller-command.ts';
 import { type ControllerState, scopeState } from '../../core/control/controller-state.ts';
 import { listVersions } from '../../core/control/published-policy.ts';
@@ -42,8 +42,19 @@ export interface CommandReaderDeps {
   signer: Signer | undefined;
 }
 
-const SUPPORTED =
-  'PUBLISH_POLICY, PUBLISH_MODEL, START, PROMOTE, HOLD, ABORT, ROLL_BACK, TUNE, RESEED, REVOKE_KEY';
+/** Types of commands that this version acts on; the schema has more. */
+export const SUPPORTED_TYPES = [
+  'PUBLISH_POLICY',
+  'PUBLISH_MODEL',
+  'START',
+  'PROMOTE',
+  'HOLD',
+  'ABORT',
+  'ROLL_BACK',
+  'TUNE',
+  'RESEED',
+  'REVOKE_KEY',
+] as const satisfies readonly CommandType[];
 
 const REASONS_SHOWN_MAX = 5;
 /** Of a commandId, a scope, an actor: they stand in the log for ever. */
@@ -126,7 +137,8 @@ export class CommandReader {
       case 'REVOKE_KEY':
         return this.#revokeKey(sent, readRevokeKey(body));
       default: {
-        const reason = `commands of type ${command.type} are not supported by this version of the controller; supported: ${SUPPORTED}`;
+        const type = command.type satisfies Exclude<CommandType, (typeof SUPPORTED_TYPES)[number]>;
+        const reason = `commands of type ${type} are not supported by this version of the controller; supported: ${SUPPORTED_TYPES.join(', ')}`;
         return { kind: 'refused', ...sent, reason };
       }
     }

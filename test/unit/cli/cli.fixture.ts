@@ -15,9 +15,11 @@ export interface Ran {
 export class CapturedOutput implements Output {
   text = '';
   readonly isTTY: boolean;
+  readonly columns: number | undefined;
 
-  constructor(isTTY = false) {
+  constructor(isTTY = false, columns?: number) {
     this.isTTY = isTTY;
+    this.columns = columns;
   }
 
   write(text: string): void {
@@ -42,10 +44,13 @@ export const INSTALLATION = {
 /** Runs `millrace <args>` in this process, with an embedded pipeline where no other transport is given. */
 export async function millrace(
   args: readonly string[],
-  given: Partial<Omit<CliContext, 'exitCode' | 'stdout' | 'stderr'>> & { color?: boolean } = {},
+  given: Partial<Omit<CliContext, 'exitCode' | 'stdout' | 'stderr'>> & {
+    color?: boolean;
+    columns?: number;
+  } = {},
 ): Promise<Ran> {
-  const { color = false, ...rest } = given;
-  const stdout = new CapturedOutput(color);
+  const { color = false, columns, ...rest } = given;
+  const stdout = new CapturedOutput(color || columns !== undefined, columns);
   const stderr = new CapturedOutput();
   const context: CliContext = {
     environment: {},

@@ -26,8 +26,18 @@ describe('model digest', () => {
   });
 
   it('says what is wrong with a place', async () => {
-    const none = await millrace(['model', 'digest', 'models/nowhere']);
-    expect(none).toMatchObject({ exitCode: 1, err: expect.stringMatching(/cannot be read: ENOENT/) });
+    for (const [place, reason] of [
+      ['models/nowhere', /there is none of this name \(got "\/.*models\/nowhere"\)/],
+      ['models/repository/ranker', /there is none of this name \(got "\/.*ranker\/config\.yaml"\)/],
+      ['models/README.md', /a part of its path is no folder/],
+    ] as const)
+      for (const what of ['digest', 'publish']) {
+        const { err, exitCode } = await millrace(['model', what, place]);
+        expect(exitCode).toBe(2);
+        expect(err).toMatch(reason);
+        expect(err).toContain('A version is a folder with its config.yaml');
+        expect(err).not.toContain('ENO');
+      }
     const odd = await millrace(['model', 'digest', 's3://bucket/ranker']);
     expect(odd).toMatchObject({ exitCode: 2, err: expect.stringMatching(/no place for the files/) });
   });

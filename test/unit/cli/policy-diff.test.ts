@@ -59,6 +59,54 @@ describe('millrace policy diff', () => {
     expect(out).toContain('nothing changes: all 4 go where they went');
   });
 
+  it('shows the shares of the leaves by both policies, also where nothing changes', async () => {
+    const { after, corpus } = files();
+    const { out } = await millrace(['policy', 'diff', STARTER, after, '--corpus', corpus]);
+    expect(out).toMatch(/\nleaf +before +share +after +share\n/);
+    expect(out).toMatch(/\nmostly-zeros +1 +25\.0 % +3 +75\.0 %\n/);
+    expect(out).toMatch(/\nand \d that no request ends in\n$/);
+    const same = await millrace(['policy', 'diff', STARTER, STARTER, '--corpus', corpus]);
+    expect(same.out).toMatch(/\nmostly-zeros +1 +25\.0 % +1 +25\.0 %\n/);
+    const { leafShares } = JSON.parse(
+      (await millrace(['policy', 'diff', STARTER, after, '--corpus', corpus, '--json'])).out,
+    );
+    expect(leafShares).toContainEqual({ leaf: 'mostly-zeros', before: 1, after: 3 });
+  });
+
+  it('shows leaves that took another’s place without changing a target', async () => {
+    const { corpus, folder } = files();
+    const renamed = folder.write(
+      'renamed.yaml',
+      readFileSync(STARTER, 'utf8').replaceAll('mostly-zeros', 'sparse'),
+    );
+    const { out } = await millrace(['policy', 'diff', STARTER, renamed, '--corpus', corpus]);
+    expect(out).toContain('no target changes: all 4 go where they went');
+    expect(out).toMatch(/from leaf +to leaf +requests +share\nmostly-zeros +sparse +1 +25\.0 %/);
+    expect(out).toMatch(/\nmostly-zeros +1 +25\.0 % +– +–\n/);
+    expect(out).toMatch(/\nsparse +– +– +1 +25\.0 %\n/);
+  });
+
+  it('shows model versions and fallbacks that differ, where no target changes', async () => {
+    const { corpus, folder } = files();
+    const starter = readFileSync(STARTER, 'utf8');
+    const other = starter
+      .replace(/^tree:/m, 'models: {ranker: "2", ads: {enhanced: "7"}}\n\ntree:')
+      .replace(/fallback: \[cpu\]/, 'fallback: [gpu-a100, cpu]');
+    const after = folder.write('models.yaml', other);
+    const args = ['policy', 'diff', STARTER, after, '--corpus', corpus];
+    const { out } = await millrace(args);
+    expect(out).toContain('no target changes: all 4 go where they went\n');
+    expect(out).toContain('model of ads enhanced: none named → 7\n');
+    expect(out).toContain(
+      'model of ranker baseline: none named → 2\nmodel of ranker enhanced: none named → 2\n',
+    );
+    expect(out).toMatch(/\nfallback of \S+: cpu → gpu-a100, cpu\n/);
+    expect(out).toContain('a model version answers every request of its family that names none');
+    expect(JSON.parse((await millrace([...args, '--json'])).out).documentChanges).toContainEqual({
+      ...{ what: 'model', of: 'ranker baseline', before: null, after: '2' },
+    });
+  });
+
   it('compares on the golden tests without a corpus, and says what that is worth', async () => {
     const { after } = files();
     const { out, exitCode } = await millrace(['policy', 'diff', STARTER, after]);

@@ -67,6 +67,12 @@ describe('millrace policy keygen', () => {
     expect(folder.read('ana.pem')).toBe(before);
   });
 
+  it('says why the key cannot be written', async () => {
+    const { err, exitCode } = await millrace(['policy', 'keygen', 'ana', '--out', '/no/such/ana.pem']);
+    expect(exitCode).toBe(2);
+    expect(err).toMatch(/cannot be written: its folder does not exist \(got "\/no\/such\/ana\.pem"\)/);
+  });
+
   it.each([
     [['a b'], /not an id of a key \(got "a b"; allowed: letters, digits/],
     [['ana', '--scope', 'a**'], /not a scope \(got "a\*\*"/],
@@ -174,7 +180,12 @@ describe('millrace policy sign', () => {
 
   it.each([
     [[STARTER], /say which key signs \(allowed: --key <file>\).*policy keygen/],
-    [[STARTER, '--key', '/no/such.pem'], /private key cannot be read.*policy keygen/],
+    [
+      [STARTER, '--key', '/no/such.pem'],
+      /private key cannot be read: there is none of this name.*policy keygen/,
+    ],
+    [[STARTER, '--key', '/tmp'], /private key cannot be read: it is a folder.*policy keygen/],
+    [[STARTER, '--key', 'KEY', '--out', '/no/such/c.json'], /its folder does not exist .*Make the folder/],
     [[STARTER, '--key-id', 'ana'], /--key-id names the key of --key/],
     [[STARTER, '--key', STARTER], /this is not a private key/],
     [['/no/such.yaml', '--key', 'KEY'], /there is none of this name/],
@@ -193,6 +204,6 @@ describe('millrace policy sign', () => {
     const { err, exitCode } = await millrace(['policy', 'sign', ...given]);
     expect(exitCode).toBe(2);
     expect(err).toMatch(message);
-    expect(err).not.toContain('    at ');
+    expect(err).not.toMatch(/ {4}at |ENO|EIS/);
   });
 });

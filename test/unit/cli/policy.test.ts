@@ -59,6 +59,46 @@ describe('millrace policy validate', () => {
     expect(both).toContain('not valid on the fleet embedded: 2 errors, 1 warning');
   });
 
+  it('runs the golden tests beside what is wrong elsewhere', async () => {
+    const kernel = changed('kernel: sparse, memory: l2', 'kernel: sparce, memory: l2');
+    writeFileSync(kernel, readFileSync(kernel, 'utf8').replace(/leaf: few-non-zeros/, 'leaf: mostly-zeros'));
+    const { out } = await millrace(['policy', 'validate', kernel]);
+    expect(out).toMatch(
+      /error: tree\[0\]\.to\.kernel, .*\n(warning: .*\n)*error: tests\[0\], line \d+.*a golden test fails/,
+    );
+    const rollout = changed('rollout: {shadow: 15m', 'rollout: {shadow: soon');
+    writeFileSync(
+      rollout,
+      readFileSync(rollout, 'utf8').replace(/leaf: few-non-zeros/, 'leaf: mostly-zeros'),
+    );
+    const both = (await millrace(['policy', 'validate', rollout])).out;
+    expect(both).toContain('error: rollout.shadow, line ');
+    expect(both).toMatch(/error: tests\[\d+\], .*a golden test fails/);
+  });
+
+  it('leaves the tests out that cannot be read, and claims nothing of their leaves', async () => {
+    const { out } = await millrace(['policy', 'validate', changed(/leaf: few-non-zeros/, 'leaf: few')]);
+    expect(out).toContain('not valid on the fleet embedded: 1 error, 0 warnings');
+  });
+
+  it('says that no Prometheus was asked the queries, and what it would not parse of them', async () => {
+    const queries = [
+      '{name: ctr, query: "sum(rate(clicks[5m])) / sum(rate(views[5m]))", min: 0.01}',
+      '{name: errors, query: "sum(rate(errors[5m]", max: 1}',
+    ];
+    const guardrails = `guardrails: {queries: [${queries.join(', ')}]}`;
+    const file = changed('unit: bucketKey}', `unit: bucketKey, ${guardrails}}`);
+    const { out, exitCode } = await millrace(['policy', 'validate', file]);
+    expect(exitCode).toBe(0);
+    expect(out).toMatch(
+      /^warning: rollout\.guardrails\.queries\[1\]\.query, line \d+, column \d+: Prometheus would refuse the query errors: a bracket that is not closed by \), at character 9 /m,
+    );
+    expect(out).toMatch(
+      /^warning: rollout\.guardrails\.queries, line \d+.*: the syntax of these queries was looked at, and nothing else: .*\(got "ctr, errors"\)\. Ask your Prometheus/m,
+    );
+    expect(out).toContain('0 errors, 2 warnings');
+  });
+
   it('names a fleet that the environment or a flag chose', async () => {
     const fleet = 'examples/fleets/one-pool.yaml';
     const left = await millrace(['policy', 'validate', STARTER], { environment: { MILLRACE_FLEET: fleet } });

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { systemClock } from '../../../src/adapters/system/clock.ts';
 import { fp32, int64 } from '../../../src/client/tensors.ts';
 import type { ScoredResult } from '../../../src/contracts/records.ts';
 import { type MemoryInstallation, memoryInstallation, scored } from '../client/memory-installation.ts';
@@ -97,6 +98,43 @@ describe('millrace results', () => {
     const { out, exitCode } = await results(['--from-beginning', '--timeout', '300ms']);
     expect(exitCode).toBe(0);
     expect(idsOf(out)).toEqual(['a']);
+  });
+
+  it('that saw nothing says what was waited for, and for how long', async () => {
+    await publish('old');
+    const none = await results(['--max', '5', '--timeout', '300ms']);
+    expect(none).toMatchObject({ out: '', exitCode: 1 });
+    expect(none.err).toMatch(
+      /^millrace: 0 of 5 results in 0\.\d s, of those that came since then\. Is there traffic.*--from-beginning prints those/,
+    );
+    const some = await results(['--from-beginning', '--max', '5', '--timeout', '300ms']);
+    expect(some.exitCode).toBe(0);
+    expect(some.err).toMatch(/^millrace: 1 of 5 results in 0\.\d s, counted from the oldest that is kept\n$/);
+    const group = ['--group', 'g', '--from-beginning', '--timeout', '300ms'];
+    expect((await results(group)).exitCode).toBe(0);
+    const again = await results(group);
+    expect(again.exitCode).toBe(1);
+    expect(again.err).toContain('what the group g has read before does not come again');
+  });
+
+  it('says what it waits for while nothing comes', async () => {
+    // A hundredth of every time: the line comes after 2 s.
+    const clock = systemClock();
+    const { out, err, exitCode } = await millrace(['results', '--group', 'g', '--timeout', '50s'], {
+      environment: INSTALLATION,
+      transport: () => ({ open: () => installation.open() }),
+      clock: {
+        wallMs: () => clock.wallMs(),
+        monotonicMs: () => clock.monotonicMs(),
+        after: (delayMs, run) => clock.after(delayMs / 100, run),
+        every: (periodMs, run) => clock.every(periodMs / 100, run),
+      },
+    });
+    expect({ out, exitCode }).toEqual({ out: '', exitCode: 1 });
+    expect(err).toContain(
+      'millrace: waiting for results that come from now on, as a member of the group g …\n',
+    );
+    expect(err).toMatch(/no result in \d\.\d s/);
   });
 
   it('starts with what comes, and ends when it is interrupted', async () => {

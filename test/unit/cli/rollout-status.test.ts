@@ -246,6 +246,36 @@ describe('millrace policy rollout status', () => {
     );
   });
 
+  it('says that the version which it brought to live was rolled back since, until the next one ends', async () => {
+    const promote: ControllerInput = {
+      ...{ kind: 'promote', ...sent('p'), to: 'live', overHold: false, coSigned: true },
+      atMs: T0 + MINUTE_MS,
+    };
+    const back: ControllerInput = {
+      ...{ kind: 'roll-back', ...sent('b'), actor: 'ben', toVersion: undefined },
+      atMs: T0 + 2 * MINUTE_MS,
+    };
+    const toLive = [publish(1), publish(2), start(), promote];
+    await logged(...toLive, back);
+    const { out } = await status();
+    expect(out).toMatch(/live {7}version 1 .*\npublished {2}1, 2\nrollout {4}none runs\n/);
+    expect(out).toMatch(
+      /the last {3}version 2: live at 2026-11-30T12:01:00\.000Z.*\nthen {7}version 2 rolled back to version 1 at 2026-11-30T12:02:00\.000Z by ben\n$/,
+    );
+    expect(JSON.parse((await status('--json')).out).changed).toEqual({
+      ...{ how: 'rolled-back', from: 2, to: 1, at: '2026-11-30T12:02:00.000Z', actor: 'ben', reason: null },
+    });
+  });
+
+  it('says that a rollback took a version back that was live at once', async () => {
+    const atOnce = { ...publish(2), mode: 'immediate' } as ControllerInput;
+    const back: ControllerInput = { kind: 'roll-back', ...sent('b'), toVersion: 1, atMs: T0 };
+    await logged(publish(1), atOnce, back);
+    expect((await status()).out).toMatch(
+      /rollout {4}none runs\nthen {7}version 2 rolled back to version 1 at 2026-11-30T12:00:00\.000Z by ana\n$/,
+    );
+  });
+
   it('leaves out what a leader wrote after its time', async () => {
     await logged(publish(1), publish(2));
     await tell({ type: 'leadership-taken', term: 2 }, 2);

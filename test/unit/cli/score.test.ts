@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
@@ -76,6 +76,18 @@ describe('millrace score', () => {
     expect(out).toContain('leaf    everything  (policy one-pool@1, epoch 0)');
     expect(out).toMatch(/target {2}cpu, kernel dense, memory host; pool cpu/);
     expect(out).toMatch(/time {4}\d+(\.\d+)? ms of 10000 ms: in topics/);
+  });
+
+  it('notes which inputs the request left out', async () => {
+    expect((await score([EXAMPLE])).out).not.toContain('note:');
+    const request = JSON.parse(readFileSync(EXAMPLE, 'utf8'));
+    delete request.requestTensors.history;
+    const file = requestFile(request);
+    const { out, exitCode } = await score([file]);
+    expect(exitCode).toBe(0);
+    expect(out).toMatch(/^SCORED .*\n {2}note: the request has no history, so it was scored without\n/);
+    expect(JSON.parse((await score([file, '--json'])).out).absentInputs).toEqual(['history']);
+    expect(JSON.parse((await score([EXAMPLE, '--json'])).out).absentInputs).toEqual([]);
   });
 
   it('shows how the policy decided, where asked', async () => {
@@ -210,7 +222,7 @@ describe('a result that is shown', () => {
 
   it('goes by places where there are no ids, and says nothing of a catalogue', () => {
     const shown = shownResult({ ...result, candidateIds: null });
-    const text = scoreLines(shown, { top: 9, color: false, transport: 'kafka' }).join('\n');
+    const text = scoreLines(shown, { top: 9, color: false, transport: 'kafka', absentInputs: [] }).join('\n');
     expect(text).toContain('#1');
     expect(text).not.toContain('synthetic');
     expect(text).toContain('(kafka)');
@@ -219,7 +231,7 @@ describe('a result that is shown', () => {
   it('tells that it is late, simulated, or not where the leaf wanted it', () => {
     const target = { accelerator: 'gpu', pool: 'p', kernel: 'k', memory: 'm', worker: 'w', simulated: true };
     const shown = shownResult({ ...result, late: true, fallback: 'no live worker', target });
-    const text = scoreLines(shown, { top: 1, color: false, transport: 'kafka' }).join('\n');
+    const text = scoreLines(shown, { top: 1, color: false, transport: 'kafka', absentInputs: [] }).join('\n');
     expect(text).toContain('SCORED, late');
     expect(text).toContain('service times simulated');
     expect(text).toContain('not the first choice: no live worker');

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { SUPPORTED_TYPES } from '../../../src/stages/policy-controller/read-command.ts';
 import { accepting, type ControlRoom, controlRoom } from '../client/control-room.ts';
 import { type MemoryInstallation, memoryInstallation } from '../client/memory-installation.ts';
 import { INSTALLATION, millrace } from './cli.fixture.ts';
@@ -168,6 +169,13 @@ describe('millrace policy rollout', () => {
 });
 
 describe('millrace control send', () => {
+  it('offers what the controller acts on, and nothing else', async () => {
+    const { out } = await run('control', 'send', '--help');
+    const types = /what to do \(choices: ([^)]*)\)/.exec(out.replaceAll(/\s+/g, ' '))?.[1];
+    expect(types?.match(/\w+/g)).toEqual([...SUPPORTED_TYPES]);
+    expect(out).not.toMatch(/SET_TARGETS|OFFER_CAPACITY|RECLAIM_CAPACITY/);
+  });
+
   it('sends any command, its body from a file too', async () => {
     room = await controlRoom(installation, () => ({ type: 'key-revoked', evidence: '{"keyId":"ana-2025"}' }));
     const body = temporaryFolder().write('b.json', '{"keyId":"ana-2025"}');
@@ -189,7 +197,8 @@ describe('millrace control send', () => {
   it.each([
     [[], /say what to send \(allowed: a command file, or --type and --scope\)/],
     [['--type', 'HOLD'], /say what to send/],
-    [['--type', 'STOP', '--scope', 'x'], /Allowed choices are PUBLISH_POLICY, START/],
+    [['--type', 'STOP', '--scope', 'x'], /Allowed choices are PUBLISH_POLICY, PUBLISH_MODEL, START/],
+    [['--type', 'OFFER_CAPACITY', '--scope', 'x'], /Allowed choices are PUBLISH_POLICY/],
     [['--type', 'HOLD', '--scope', 'x', '--body', 'a', '--body-file', 'b'], /either --body or --body-file/],
     [['c.json', '--scope', 'x'], /a command file is sent as it is.*millrace policy sign/],
     [['/no/such.json'], /there is none of this name/],
@@ -226,6 +235,11 @@ describe('millrace control events', () => {
     expect((await run(...all, '--scope', 'policy/other')).out).toMatch(/^\S+ {2}command-refused [^\n]*\n$/);
     expect((await run(...all, '--command', 'c-1')).out).toMatch(/^\S+ {2}policy-published [^\n]*\n$/);
     expect((await run('control', 'events', '--from-start', '--max', '1')).out.match(/\n/g)).toHaveLength(1);
+    expect(await run(...all, '--command', 'c-3')).toMatchObject({
+      out: '',
+      err: 'millrace: nothing was decided by the command c-3\n',
+      exitCode: 0,
+    });
     const [line = ''] = (await run(...all, '--json')).out.split('\n');
     expect(JSON.parse(line)).toMatchObject({
       type: 'policy-published',

@@ -165,12 +165,15 @@ describe('a controller that asks for signatures', () => {
         .out,
     ).toMatch(/^accepted: rollout-started in policy\/one-pool, epoch 2, term 1: one-pool@2 /);
     const promote = ['policy', 'rollout', 'promote', 'one-pool', '--to-live', ...key('ana')];
-    const alone = await control.run(...promote);
+    const alone = await control.run(...promote, '--before-passed');
     expect(alone.exitCode).toBe(1);
-    expect(alone.out).toMatch(/needs the signature of a second person; against it: /);
+    expect(alone.out).toMatch(
+      /needs the signature of a second person; against it: .*added to this command later counts for nothing: make it anew/,
+    );
     const file = folder.path('promote.json');
     await control.run(...promote, '--out', file);
     await control.run('policy', 'sign', file, ...key('ben'), '--out', file);
+    // Two people read it: nobody is asked once more.
     const together = await control.run('control', 'send', file);
     expect(together.out).toMatch(
       /^accepted: rollout-advanced in policy\/one-pool, epoch 3, term 1: to live; passed over: /,
@@ -180,9 +183,73 @@ describe('a controller that asks for signatures', () => {
   });
 });
 
+describe('millrace policy rollout promote', () => {
+  const promote = (...flags: readonly string[]) =>
+    control.run('policy', 'rollout', 'promote', 'one-pool', ...flags, ...key('ana'));
+  const promotions = async (): Promise<number> =>
+    (await control.run('policy', 'history', 'one-pool')).out.match(/rollout-advanced/g)?.length ?? 0;
+
+  beforeEach(async () => {
+    for (const version of [1, 2]) await control.run('policy', 'publish', policy(version), ...key('ana'));
+    await control.run('policy', 'rollout', 'start', 'one-pool', '--policy-version', '2', ...key('ana'));
+  });
+
+  it('of a stage that has not passed says what is missing, and asks first', async () => {
+    const { out, err, exitCode } = await promote();
+    expect({ out, exitCode }).toEqual({ out: '', exitCode: 2 });
+    expect(err).toMatch(
+      /^missing {4}900 s of the stage's 900 s are still to be observed\nmissing {4}0 of 10000 /,
+    );
+    expect(err).toMatch(
+      /the stage has not passed; nothing was sent \(got "one-pool@2 in shadow, 0 %"; allowed: --before-passed, /,
+    );
+    expect(await promotions()).toBe(0);
+    const forced = await promote('--before-passed');
+    expect(forced).toMatchObject({ err: '', exitCode: 0 });
+    expect(forced.out).toMatch(
+      /^accepted: rollout-advanced .*: to stage 2; passed over: 900 s of the stage's/,
+    );
+  });
+
+  it('on hold names both flags', async () => {
+    await control.run('policy', 'rollout', 'hold', 'one-pool', '--reason', 'lunch', ...key('ana'));
+    const { err } = await promote();
+    expect(err).toMatch(/^on hold {4}lunch\nmissing /);
+    expect(err).toContain('allowed: --before-passed and --over-hold');
+    expect((await promote('--before-passed', '--over-hold')).exitCode).toBe(0);
+  });
+
+  it('asks as well where it is sent by its type, or from a file of one person', async () => {
+    const typed = ['control', 'send', '--type', 'PROMOTE', '--scope', 'policy/one-pool', ...key('ana')];
+    expect(await control.run(...typed)).toMatchObject({ out: '', exitCode: 2 });
+    const file = folder.path('promote.json');
+    expect((await promote('--out', file)).exitCode).toBe(0);
+    expect(await control.run('control', 'send', file)).toMatchObject({ out: '', exitCode: 2 });
+    expect(await promotions()).toBe(0);
+    expect((await control.run('control', 'send', file, '--before-passed')).exitCode).toBe(0);
+    expect((await control.run(...typed, '--before-passed')).exitCode).toBe(0);
+  });
+
+  it('that was refused for want of a second person says that it cannot be co-signed any more', async () => {
+    const file = folder.path('promote.json');
+    await promote('--to-live', '--out', file);
+    expect((await control.run('control', 'send', file, '--before-passed')).out).toMatch(/a second person/);
+    await control.run('policy', 'sign', file, ...key('ben'), '--out', file);
+    const { out, exitCode } = await control.run('control', 'send', file);
+    expect(exitCode).toBe(1);
+    expect(out).toMatch(/\(decided before, at [^)]*\)\nnothing was sent: a command is decided once, /);
+    expect(out).toMatch(/Make it anew with --out, have everybody sign that \(millrace policy sign\)/);
+    const json = await control.run('control', 'send', file, '--json');
+    expect(JSON.parse(json.out)).toMatchObject({ status: 'refused', decidedBefore: true });
+  });
+});
+
 describe('a controller without keys', () => {
   it('refuses everything, and warns that it will', async () => {
     await control.restart({});
+    expect((await control.run('policy', 'publish', policy(1))).out).toMatch(
+      /refuses every command: it has no keys; set controller\.keys to a key file/,
+    );
     const { out } = await control.run('policy', 'publish', policy(1), ...key('ana'));
     expect(out).toContain('no key to verify signatures with; set controller.keys to a key file');
     expect(control.installation.telemetry.logs).toContainEqual(

@@ -1,8 +1,9 @@
-import { existsSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { packaged, packageRoot } from '../../../src/config/package-root.ts';
-import { readUserFile } from '../../../src/config/user-file.ts';
+import { readUserFile, writeUserFile } from '../../../src/config/user-file.ts';
 
 describe('the package’s own files', () => {
   it('are found from its root', () => {
@@ -26,5 +27,31 @@ describe('the package’s own files', () => {
 
   it('are told apart from folders', () => {
     expect(() => readUserFile('examples')).toThrow(/it is a folder/);
+  });
+});
+
+describe('a file that the user named', () => {
+  it.each([
+    ['/no/such.yaml', /cannot be read: there is none of this name .*Correct the path/],
+    ['package.json/x', /cannot be read: a part of its path is no folder/],
+    ['examples', /cannot be read: it is a folder .*Name a file in it/],
+  ])('%s says why it cannot be read, and what to do', (file, message) => {
+    expect(() => readUserFile(file)).toThrow(message);
+    expect(() => readUserFile(file)).not.toThrow(/ENO|EIS/);
+  });
+
+  it('says why it cannot be written, and what to do', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-files-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    expect(() => writeUserFile(join(folder, 'a', 'b'), 'x')).toThrow(
+      /its folder does not exist .*Make the folder/,
+    );
+    expect(() => writeUserFile(folder, 'x')).toThrow(/cannot be written: it is a folder/);
+    const file = join(folder, 'key');
+    writeUserFile(file, 'one', { mode: 0o600, isNew: true });
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(() => writeUserFile(file, 'two', { isNew: true })).toThrow(/is never overwritten/);
+    writeUserFile(file, 'three');
+    expect(readFileSync(file, 'utf8')).toBe('three');
   });
 });

@@ -113,7 +113,9 @@ keys:
   });
 
   it('that is not there is named', () => {
-    expect(() => readKeyFile('/no/such.yaml')).toThrow(/there is none of this name.*"\/no\/such\.yaml"/);
+    expect(() => readKeyFile('/no/such.yaml')).toThrow(
+      /the key file cannot be read: there is none of this name.*"\/no\/such\.yaml"/,
+    );
   });
 });
 

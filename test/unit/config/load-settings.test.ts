@@ -100,6 +100,11 @@ describe('settings', () => {
       { MILLRACE_TOPOLGY: 'split' },
       /MILLRACE_TOPOLGY.*Did you mean "MILLRACE_TOPOLOGY"/,
     ],
+    [
+      'a variable without its group',
+      { MILLRACE_KEYS: 'keys.yaml' },
+      /MILLRACE_KEYS is not a setting.*Did you mean "MILLRACE_CONTROLLER_KEYS"\? See `millrace config show`/,
+    ],
     ['an unknown variable', { MILLRACE_XYZZY_PLUGH: '1' }, /MILLRACE_XYZZY_PLUGH.*config show/],
     [
       'a file that is not there',
@@ -118,6 +123,7 @@ describe('settings', () => {
       'kafka: {partition: 3}',
       /kafka\.partition.*Did you mean "kafka.partitions"/,
     ],
+    ['a key without its group', 'brokers: [a:1]', /"brokers" is not.*Did you mean "kafka.brokers"/],
     ['a value', 'kafka: {partitions: 0}', /kafka\.partitions.*got 0/],
     ['a group that is none', 'kafka: 7', /kafka/],
     ['something else than settings', '- a\n- b', /holds no settings/],

@@ -51,6 +51,8 @@ async function prepare(mavenScript = MAVEN): Promise<Prepared> {
 describe('cacheFolder', () => {
   it.each([
     [{ XDG_CACHE_HOME: '/caches' }, '/caches/millrace'],
+    [{ XDG_CACHE_HOME: '/caches', MILLRACE_STACK_CACHE: '/own' }, '/own'],
+    [{ XDG_CACHE_HOME: '/caches', MILLRACE_STACK_CACHE: '' }, '/caches/millrace'],
     [{ XDG_CACHE_HOME: '' }, join(homedir(), '.cache/millrace')],
     [{}, join(homedir(), '.cache/millrace')],
   ])('with %o is %s', (environment, expected) => {

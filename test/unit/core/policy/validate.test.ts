@@ -100,6 +100,15 @@ describe('validatePolicy', () => {
     ]);
   });
 
+  it.each([
+    ['a kernel', { ...TARGET, kernel: 'denze' }, 1],
+    ['an accelerator', { accelerator: 'gpu-a10', kernel: 'dense' }, 1],
+  ])('runs the golden tests where the fleet lacks %s too', (_what, to, errors) => {
+    const found = validate(branch(to), { tests: [{ signals: { a: 1 }, leaf: 'x' }] });
+    expect(found).toHaveLength(errors + 1);
+    expect(found.at(-1)).toMatch(/^error tests\[0\]: a golden test fails: it ends in the leaf rest/);
+  });
+
   it('names the leaves that no golden test ends in', () => {
     const document = parsePolicy(
       JSON.stringify({
