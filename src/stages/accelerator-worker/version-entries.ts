@@ -1,0 +1,134 @@
+import { makePublishedVersion, type PublishedVersion } from '../../contracts/records.ts';
+import { MillraceError } from '../../core/errors.ts';
+import type { CataloguedModel } from '../../core/model/catalogue.ts';
+import { versionName } from '../../core/model/published-model.ts';
+import type { LoadedModel } from '../../ports/accelerator.ts';
+
+/** A version in the catalogue, or one that left it a while ago. */
+export interface VersionEntry {
+  readonly version: CataloguedModel;
+  readonly state: VersionState;
+  /** When it left the catalogue. */
+  readonly absentSinceMs: number | undefined;
+}
+
+export type VersionState =
+  | { readonly status: 'waiting' | 'loading' }
+  /** Undefined where it is a version of the folder. */
+  | {
+      readonly status: 'ready';
+      readonly model: LoadedModel | undefined;
+      readonly variant: LoadedModel['variant'];
+    }
+  /** Tried again at that time; otherwise when it is published again. */
+  | { readonly status: 'failed'; readonly reason: string; readonly retryAtMs: number | undefined };
+
+/** By `family@version`. */
+export type VersionEntries = ReadonlyMap<string, VersionEntry>;
+
+/** After a catalogue came: what is known of a version goes on, and what is not in it any more is absent from now on. */
+export function withCatalogue(
+  entries: VersionEntries,
+  versions: readonly CataloguedModel[],
+  nowMs: number,
+): Map<string, VersionEntry> {
+  const after = new Map<string, VersionEntry>();
+  for (const version of versions) {
+    const name = versionName(version.model);
+    after.set(name, entryOf(version, entries.get(name)));
+  }
+  for (const [name, entry] of entries)
+    if (!after.has(name)) after.set(name, { ...entry, absentSinceMs: entry.absentSinceMs ?? nowMs });
+  return after;
+}
+
+/** What is known of a version goes on, unless it was published again after it had failed. */
+function entryOf(version: CataloguedModel, known: VersionEntry | undefined): VersionEntry {
+  const isSame = known !== undefined && known.version.model.digest === version.model.digest;
+  const isTriedAgain = known?.state.status === 'failed' && version.publication > known.version.publication;
+  const state = isSame && !isTriedAgain ? known.state : ({ status: 'waiting' } as const);
+  return { version, state, absentSinceMs: undefined };
+}
+
+/** The absent ones whose time is up: what serves has a while, what does not has none. */
+export function versionsToDrop(entries: VersionEntries, nowMs: number, unloadAfterMs: number): string[] {
+  return [...entries].flatMap(([name, { absentSinceMs, state }]) => {
+    if (absentSinceMs === undefined || state.status === 'loading') return [];
+    return state.status !== 'ready' || nowMs - absentSinceMs >= unloadAfterMs ? [name] : [];
+  });
+}
+
+/** The version to try now: those that a policy names first, then the latest published. */
+export function versionToLoad(entries: VersionEntries, nowMs: number): string | undefined {
+  const due = [...entries].filter(
+    ([, { state }]) =>
+      state.status === 'waiting' ||
+      (state.status === 'failed' && state.retryAtMs !== undefined && state.retryAtMs <= nowMs),
+  );
+  const urgency = ({ version: { isNamed, publication } }: VersionEntry): number =>
+    (isNamed ? 1e12 : 0) + publication;
+  return due.sort(([, a], [, b]) => urgency(b) - urgency(a))[0]?.[0];
+}
+
+/**
+ * The version that goes where this one comes; undefined while there is room.
+ * @throws MillraceError MODEL_UNAVAILABLE where none may
+ */
+export function versionToYield(
+  entries: VersionEntries,
+  { version: { isNamed, publication } }: VersionEntry,
+  versionsMax: number,
+): string | undefined {
+  const held = [...entries].filter(([, { state }]) => state.status === 'ready' && state.model !== undefined);
+  if (held.length < versionsMax) return undefined;
+  const isLess = ({ version, absentSinceMs }: VersionEntry): boolean =>
+    absentSinceMs !== undefined || (!version.isNamed && (isNamed || version.publication < publication));
+  const [least] = held
+    .filter(([, entry]) => isLess(entry))
+    .sort(([, a], [, b]) => a.version.publication - b.version.publication);
+  if (least !== undefined) return least[0];
+  throw new MillraceError('MODEL_UNAVAILABLE', `this worker holds ${held.length} published versions`, {
+    allowed: `${versionsMax} (worker.modelVersionsMax)`,
+  });
+}
+
+/** Whether every version that a policy names was loaded or refused. */
+export function isSettled(entries: VersionEntries): boolean {
+  return ![...entries.values()].some(
+    ({ version, state }) => version.isNamed && (state.status === 'waiting' || state.status === 'loading'),
+  );
+}
+
+/** When there is something to do by itself; undefined where there is nothing. */
+export function nextWakeMs(entries: VersionEntries, unloadAfterMs: number): number | undefined {
+  const dueMs = [...entries.values()].flatMap(({ state, absentSinceMs }) => [
+    ...(state.status === 'failed' && state.retryAtMs !== undefined ? [state.retryAtMs] : []),
+    ...(absentSinceMs === undefined ? [] : [absentSinceMs + unloadAfterMs]),
+  ]);
+  return dueMs.length === 0 ? undefined : Math.min(...dueMs);
+}
+
+/** What heartbeats say: of those in the catalogue only. */
+export function statusesOf(entries: VersionEntries): PublishedVersion[] {
+  return [...entries.values()]
+    .filter(({ absentSinceMs }) => absentSinceMs === undefined)
+    .map(({ version: { model }, state }) => {
+      const { family, version, digest } = model;
+      const head = { family, version, digest };
+      switch (state.status) {
+        case 'waiting':
+        case 'loading':
+          return makePublishedVersion({ ...head, status: 'LOADING' });
+        case 'ready':
+          return makePublishedVersion({
+            ...head,
+            status: 'READY',
+            variant: state.variant === 'enhanced' ? 'ENHANCED' : 'BASELINE',
+          });
+        case 'failed':
+          return makePublishedVersion({ ...head, status: 'FAILED', reason: state.reason });
+        default:
+          return state satisfies never;
+      }
+    });
+}
