@@ -80,6 +80,64 @@ describe('a place on an HTTP server', () => {
     expect(await refusal(readAll(httpModelSource(), `${origin}/`, 'model.onnx'))).toBe('MODEL_UNAVAILABLE');
   });
 
+  it.each([301, 302, 303, 307, 308])('may redirect by %i within its origin', async (status) => {
+    const asked: string[] = [];
+    const origin = await serve(({ url = '' }, response) => {
+      asked.push(url);
+      if (url.startsWith('/moved/')) response.writeHead(200).end('x');
+      else response.writeHead(status, { location: `/moved${url}` }).end('elsewhere');
+    });
+    expect((await readAll(httpModelSource(), `${origin}/3/`, 'model.onnx')).toString()).toBe('x');
+    expect(asked).toEqual(['/3/model.onnx', '/moved/3/model.onnx']);
+  });
+
+  it.each<[string, (inside: string) => string]>([
+    ['another port of its host', (inside) => `${inside}/secrets`],
+    ['another host', () => 'http://localhost:9/secrets?token=secret'],
+    ['another scheme', () => 'https://127.0.0.1:9/secrets'],
+    ['an address without a scheme', (inside) => `${inside.replace('http:', '')}/secrets`],
+    ['no HTTP', () => 'file:///etc/passwd'],
+    ['nonsense', () => 'http://'],
+  ])('may not redirect to %s', async (_where, locationOf) => {
+    const asked: string[] = [];
+    const inside = await serve(({ url = '' }, response) => {
+      asked.push(url);
+      response.writeHead(200).end('what only this network sees');
+    });
+    const origin = await serve((_, response) =>
+      response.writeHead(302, { location: locationOf(inside) }).end(),
+    );
+    const reading = readAll(httpModelSource(), `${origin}/3/?signature=hidden`, 'model.onnx');
+    expect(await refusal(reading)).toBe('INVALID_MODEL');
+    await expect(reading).rejects.toThrow(
+      /3\/model\.onnx is redirected out of the place that was published .*allowed: http.*Publish the version/,
+    );
+    await expect(reading).rejects.not.toThrow(/secret|hidden/);
+    expect(asked).toEqual([]);
+  });
+
+  it('may redirect to its own origin with no name and no password in it', async () => {
+    const origin: string = await serve(({ url = '' }, response) => {
+      const location = `${origin.replace('http://', 'http://user:secret@')}/x${url}`;
+      response.writeHead(302, { location }).end();
+    });
+    const reading = readAll(httpModelSource(), `${origin}/3/`, 'model.onnx');
+    expect(await refusal(reading)).toBe('INVALID_MODEL');
+    await expect(reading).rejects.not.toThrow(/secret/);
+  });
+
+  it('may not redirect without end', async () => {
+    let asked = 0;
+    const origin = await serve(({ url = '' }, response) => {
+      asked += 1;
+      response.writeHead(302, { location: url }).end();
+    });
+    const reading = readAll(httpModelSource(), `${origin}/3/`, 'model.onnx');
+    expect(await refusal(reading)).toBe('INVALID_MODEL');
+    await expect(reading).rejects.toThrow(/redirects without end .*allowed: 5 redirects/);
+    expect(asked).toBe(6);
+  });
+
   it('keeps its query, which may be a signature, and tells nobody of it', async () => {
     const asked: string[] = [];
     const origin = await serve(({ url = '' }, response) => {
