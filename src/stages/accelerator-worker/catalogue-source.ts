@@ -22,8 +22,8 @@ export interface CatalogueSourceDeps {
   clock: Clock;
   random: RandomStream;
   telemetry: Telemetry;
-  /** The versions of a catalogue that is new, or of one that an earlier life kept. */
-  apply(versions: readonly CataloguedModel[]): void;
+  /** The versions of a catalogue. @param origin `kept`: by an earlier life, so that it may be old */
+  apply(versions: readonly CataloguedModel[], origin: 'store' | 'kept'): void;
   /** Called when `epoch` is another. */
   onEpoch(): void;
 }
@@ -57,7 +57,7 @@ export class CatalogueSource {
     const kept = await library.keptCatalogue();
     if (kept === undefined) return;
     try {
-      this.#apply(kept);
+      this.#apply(kept, 'kept');
     } catch (error) {
       telemetry.logger.warn({ error: String(error) }, 'the catalogue that was kept is none');
     }
@@ -80,7 +80,7 @@ export class CatalogueSource {
       if (bytes === undefined || this.#deps.digest(bytes) !== digest)
         throw new MillraceError('MALFORMED', 'the store has no such catalogue', { value: digest });
       const text = Buffer.from(bytes).toString('utf8');
-      this.#apply(text);
+      this.#apply(text, 'store');
       this.#digest = digest;
       await this.#deps.library.keepCatalogue(text);
     }
@@ -89,11 +89,11 @@ export class CatalogueSource {
   }
 
   /** @throws MillraceError MALFORMED */
-  #apply(text: string): void {
+  #apply(text: string, origin: 'store' | 'kept'): void {
     const catalogue = readCatalogue(text);
     if (catalogue === undefined)
       throw new MillraceError('MALFORMED', 'that is no catalogue', { value: text });
-    this.#deps.apply(this.#checked(catalogue));
+    this.#deps.apply(this.#checked(catalogue), origin);
   }
 
   /** Whoever may write to the store is not trusted for paths. */

@@ -73,7 +73,7 @@ export class PublishedVersions {
     this.#deps = deps;
     this.#source = new CatalogueSource({
       ...deps,
-      apply: (versions) => this.#apply(versions),
+      apply: (versions, origin) => this.#apply(versions, origin),
       onEpoch: () => deps.onChange(),
     });
   }
@@ -107,9 +107,12 @@ export class PublishedVersions {
     await this.#source.close();
   }
 
-  #apply(versions: readonly CataloguedModel[]): void {
-    this.#entries = withCatalogue(this.#entries, versions, this.#deps.clock.monotonicMs());
+  #apply(versions: readonly CataloguedModel[], origin: 'store' | 'kept'): void {
+    const { clock, library } = this.#deps;
+    this.#entries = withCatalogue(this.#entries, versions, clock.monotonicMs());
     this.#deps.onChange();
+    // Others that share the folder may know more than the catalogue that was kept.
+    if (origin === 'store') void library.retain([...this.#entries.values()].map(({ version }) => version.model));
     void this.#work();
   }
 

@@ -184,6 +184,60 @@ describe('a library of published versions', () => {
     expect(() => repository.version('ranker', '2')).toThrow(/no such version/);
   });
 
+  describe('retains what is named', () => {
+    /** Version 2 as an earlier process left it in the cache, long ago, beside what is not of the library. */
+    async function leftBehind() {
+      const set = await setUp();
+      const model = await set.publish();
+      await set.open().fetch(model, never);
+      const place = join(set.folder, model.digest.replace('sha256:', ''), 'ranker/2');
+      const long = Date.now() / 1_000 - 3_600;
+      await utimes(place, long, long);
+      await mkdir(join(set.folder, 'notes'));
+      return { ...set, model, place };
+    }
+
+    it('and removes what no catalogue names any more, and nothing that is not its own', async () => {
+      const { folder, library, model } = await leftBehind();
+      await library.retain([model]);
+      expect((await readdir(folder)).sort()).toEqual([model.digest.replace('sha256:', ''), 'notes']);
+      await library.retain([{ ...model, version: '7' }]);
+      expect(await readdir(folder)).toEqual(['notes']);
+      await library.retain([]);
+    });
+
+    it('and what this process serves, whatever the catalogue says', async () => {
+      const { repository, library, model, place } = await leftBehind();
+      await library.fetch(model, never);
+      const long = Date.now() / 1_000 - 3_600;
+      await utimes(place, long, long);
+      await library.retain([]);
+      expect((await repository.readGraph(repository.version('ranker', '2'))).byteLength).toBeGreaterThan(0);
+      await library.forget(model);
+      expect(await readdir(join(place, '..')).catch(() => 'gone')).toBe('gone');
+    });
+
+    it('and what another process of the machine asked for just now: it may know a newer catalogue', async () => {
+      const { folder, library, open, model } = await leftBehind();
+      await open().fetch(model, never);
+      await library.retain([]);
+      expect((await readdir(folder)).sort()).toEqual([model.digest.replace('sha256:', ''), 'notes']);
+    });
+
+    it('and is waited for by who fetches meanwhile', async () => {
+      const { folder, library, open, model } = await leftBehind();
+      const [, fetched] = await Promise.all([library.retain([]), library.fetch(model, never)]);
+      expect(fetched).toEqual({ isOfFolder: false });
+      await expect(open().fetch({ ...model, source: '/nowhere' }, never)).resolves.toBeDefined();
+      expect(await readdir(folder)).toContain(model.digest.replace('sha256:', ''));
+    });
+
+    it('where nothing was ever fetched', async () => {
+      const { library } = await setUp();
+      await library.retain([]);
+    });
+  });
+
   it.each([
     ['relative to where it was started', async (cache: string) => relative(process.cwd(), cache)],
     [

@@ -238,6 +238,28 @@ describe('published versions', () => {
     expect(hand.did).toEqual(['fetch ranker@2', 'load ranker@2']);
   });
 
+  it('leave no files behind that no catalogue names, also of before this life; those that serve stay', async () => {
+    const hand = handDrivenLibrary();
+    const first = setUp({ hand });
+    await first.start();
+    await first.catalogue('2!', '3');
+    await first.versions.close();
+    const second = setUp({ hand });
+    hand.retained.length = 0;
+    second.server.stop();
+    const starting = second.versions.start();
+    await second.clock.advanceBy(1_000);
+    await starting;
+    // others may know more than what was kept
+    expect(hand.retained).toEqual([]);
+    second.server.start();
+    await second.catalogue('3', '4');
+    expect(hand.retained).toEqual(['2 3 4']);
+    await second.clock.advanceBy(120_000);
+    await second.catalogue('4');
+    expect(hand.retained.at(-1)).toBe('3 4');
+  });
+
   it('do not hold up a start for ever', async () => {
     const hand = handDrivenLibrary();
     hand.library.fetch = () => new Promise(() => undefined);
