@@ -14,12 +14,14 @@ import { type UnloadDeps, unload } from './unload.ts';
 import {
   isSettled,
   nextWakeMs,
+  type Retry,
+  type Room,
+  roomFor,
   statusesOf,
   type VersionEntry,
   type VersionState,
   versionsToDrop,
   versionToLoad,
-  versionToYield,
   withCatalogue,
 } from './version-entries.ts';
 
@@ -63,6 +65,8 @@ export class PublishedVersions {
   readonly #source: CatalogueSource;
   readonly #over = new AbortController();
   #entries = new Map<string, VersionEntry>();
+  /** By version: what the log has of its last refusal. */
+  readonly #told = new Map<string, string>();
   #working = false;
   #serves = false;
   #cancelWake: Cancel | undefined;
@@ -130,7 +134,7 @@ export class PublishedVersions {
   #next(): string | undefined {
     const nowMs = this.#deps.clock.monotonicMs();
     for (const name of versionsToDrop(this.#entries, nowMs, this.#config.unloadAfterMs)) this.#drop(name);
-    return versionToLoad(this.#entries, nowMs);
+    return versionToLoad(this.#entries, nowMs, this.#config.versionsMax);
   }
 
   async #load(name: string): Promise<void> {
@@ -138,44 +142,73 @@ export class PublishedVersions {
     if (entry === undefined) return;
     const { model } = entry.version;
     this.#setState(name, { status: 'loading' });
-    const { library, loaded, backend, telemetry } = this.#deps;
+    const { loaded } = this.#deps;
     const { family, version } = model;
+    const own = loaded.folder.find((known) => known.family === family && known.version === version);
     try {
-      const own = loaded.folder.find((known) => known.family === family && known.version === version);
-      if (own === undefined) this.#toYield(entry);
-      await library.fetch(model, this.#over.signal);
-      if (own !== undefined) {
+      if (own === undefined) await this.#loadBesides(name, entry);
+      else {
+        await this.#deps.library.fetch(model, this.#over.signal);
         this.#setState(name, { status: 'ready', model: undefined, variant: own.variant });
-        return;
       }
-      const fresh = await backend.load(family, version, { besideOthers: this.#serves });
-      const least = this.#toYield(entry);
-      if (least !== undefined) this.#drop(least);
-      loaded.add(fresh);
-      this.#setState(name, { status: 'ready', model: fresh, variant: fresh.variant });
-      telemetry.logger.info({ model: name, digest: model.digest }, 'a published version is ready');
     } catch (error) {
       this.#fail(name, error);
     }
   }
 
-  #fail(name: string, error: unknown): void {
-    if (this.#over.signal.aborted) return;
-    const reason = error instanceof Error ? error.message : String(error);
-    const isLasting = error instanceof MillraceError && !error.retryable;
-    const retryAtMs = isLasting ? undefined : this.#deps.clock.monotonicMs() + RETRY_MS;
-    this.#setState(name, { status: 'failed', reason: reason.slice(0, REASON_LENGTH_MAX), retryAtMs });
-    const { logger } = this.#deps.telemetry;
-    logger.error({ model: name, reason }, 'a published version is refused; what was loaded stays');
+  async #loadBesides(name: string, entry: VersionEntry): Promise<void> {
+    const { library, loaded, backend, telemetry } = this.#deps;
+    const { model } = entry.version;
+    const before = this.#roomFor(entry);
+    if (before.status === 'none') return this.#refuseForRoom(name, before);
+    await library.fetch(model, this.#over.signal);
+    const fresh = await backend.load(model.family, model.version, { besideOthers: this.#serves });
+    const room = this.#roomFor(entry);
+    if (room.status === 'none') {
+      await fresh.unload();
+      return this.#refuseForRoom(name, room);
+    }
+    if (room.status === 'in-place-of') this.#drop(room.name);
+    loaded.add(fresh);
+    this.#setState(name, { status: 'ready', model: fresh, variant: fresh.variant });
+    this.#told.delete(name);
+    telemetry.logger.info({ model: name, digest: model.digest }, 'a published version is ready');
   }
 
-  #toYield(entry: VersionEntry): string | undefined {
-    return versionToYield(this.#entries, entry, this.#config.versionsMax);
+  #roomFor(entry: VersionEntry): Room {
+    return roomFor(entry, this.#entries, this.#config.versionsMax);
+  }
+
+  #fail(name: string, error: unknown): void {
+    // What says of itself that trying again helps nothing is final; so is nothing else, as it may be of this machine, the source or the way there.
+    const isFinal = error instanceof MillraceError && !error.retryable;
+    const retry = isFinal ? 'never' : { atMs: this.#deps.clock.monotonicMs() + RETRY_MS };
+    this.#refuse(name, error instanceof Error ? error.message : String(error), retry);
+  }
+
+  #refuseForRoom(name: string, { held }: Extract<Room, { status: 'none' }>): void {
+    const allowed = `${this.#config.versionsMax} (worker.modelVersionsMax)`;
+    const error = new MillraceError('MODEL_UNAVAILABLE', `this worker holds ${held} published versions`, {
+      allowed,
+    });
+    this.#refuse(name, error.message, 'with-room');
+  }
+
+  /** Said once in the log for each publication, however often it is tried. */
+  #refuse(name: string, reason: string, retry: Retry): void {
+    if (this.#over.signal.aborted) return;
+    this.#setState(name, { status: 'failed', reason: reason.slice(0, REASON_LENGTH_MAX), retry });
+    const told = `${this.#entries.get(name)?.version.publication} ${reason}`;
+    if (this.#told.get(name) === told) return;
+    this.#told.set(name, told);
+    const { logger } = this.#deps.telemetry;
+    logger.error({ model: name, reason, retry }, 'a published version is refused; what was loaded stays');
   }
 
   #drop(name: string): void {
     const entry = this.#entries.get(name);
     this.#entries.delete(name);
+    this.#told.delete(name);
     this.#deps.onChange();
     if (entry === undefined) return;
     const { state, version } = entry;

@@ -1,5 +1,4 @@
 import { makePublishedVersion, type PublishedVersion } from '../../contracts/records.ts';
-import { MillraceError } from '../../core/errors.ts';
 import type { CataloguedModel } from '../../core/model/catalogue.ts';
 import { versionName } from '../../core/model/published-model.ts';
 import type { LoadedModel } from '../../ports/accelerator.ts';
@@ -20,8 +19,13 @@ export type VersionState =
       readonly model: LoadedModel | undefined;
       readonly variant: LoadedModel['variant'];
     }
-  /** Tried again at that time; otherwise when it is published again. */
-  | { readonly status: 'failed'; readonly reason: string; readonly retryAtMs: number | undefined };
+  | { readonly status: 'failed'; readonly reason: string; readonly retry: Retry };
+
+/**
+ * When a version that failed is tried again by itself; once it is published again it always is. `never`: the same files would fail again.
+ * `with-room`: once another one may go for it.
+ */
+export type Retry = 'never' | 'with-room' | { readonly atMs: number };
 
 /** By `family@version`. */
 export type VersionEntries = ReadonlyMap<string, VersionEntry>;
@@ -59,37 +63,45 @@ export function versionsToDrop(entries: VersionEntries, nowMs: number, unloadAft
 }
 
 /** The version to try now: those that a policy names first, then the latest published. */
-export function versionToLoad(entries: VersionEntries, nowMs: number): string | undefined {
-  const due = [...entries].filter(
-    ([, { state }]) =>
-      state.status === 'waiting' ||
-      (state.status === 'failed' && state.retryAtMs !== undefined && state.retryAtMs <= nowMs),
-  );
+export function versionToLoad(
+  entries: VersionEntries,
+  nowMs: number,
+  versionsMax: number,
+): string | undefined {
+  const isDue = (entry: VersionEntry): boolean => {
+    const { state } = entry;
+    if (state.status !== 'failed') return state.status === 'waiting';
+    if (state.retry === 'with-room') return roomFor(entry, entries, versionsMax).status !== 'none';
+    return state.retry !== 'never' && state.retry.atMs <= nowMs;
+  };
+  const due = [...entries].filter(([, entry]) => isDue(entry));
   const urgency = ({ version: { isNamed, publication } }: VersionEntry): number =>
     (isNamed ? 1e12 : 0) + publication;
   return due.sort(([, a], [, b]) => urgency(b) - urgency(a))[0]?.[0];
 }
 
-/**
- * The version that goes where this one comes; undefined while there is room.
- * @throws MillraceError MODEL_UNAVAILABLE where none may
- */
-export function versionToYield(
-  entries: VersionEntries,
+export type Room =
+  | { readonly status: 'free' }
+  /** Where the version of this name goes for it. */
+  | { readonly status: 'in-place-of'; readonly name: string }
+  | { readonly status: 'none'; readonly held: number };
+
+/** Whether a worker that holds so many may hold this one too: absent versions go for any, those that no policy names for named and later ones. */
+export function roomFor(
   { version: { isNamed, publication } }: VersionEntry,
+  entries: VersionEntries,
   versionsMax: number,
-): string | undefined {
+): Room {
   const held = [...entries].filter(([, { state }]) => state.status === 'ready' && state.model !== undefined);
-  if (held.length < versionsMax) return undefined;
+  if (held.length < versionsMax) return { status: 'free' };
   const isLess = ({ version, absentSinceMs }: VersionEntry): boolean =>
     absentSinceMs !== undefined || (!version.isNamed && (isNamed || version.publication < publication));
   const [least] = held
     .filter(([, entry]) => isLess(entry))
     .sort(([, a], [, b]) => a.version.publication - b.version.publication);
-  if (least !== undefined) return least[0];
-  throw new MillraceError('MODEL_UNAVAILABLE', `this worker holds ${held.length} published versions`, {
-    allowed: `${versionsMax} (worker.modelVersionsMax)`,
-  });
+  return least === undefined
+    ? { status: 'none', held: held.length }
+    : { status: 'in-place-of', name: least[0] };
 }
 
 /** Whether every version that a policy names was loaded or refused. */
@@ -102,7 +114,7 @@ export function isSettled(entries: VersionEntries): boolean {
 /** When there is something to do by itself; undefined where there is nothing. */
 export function nextWakeMs(entries: VersionEntries, unloadAfterMs: number): number | undefined {
   const dueMs = [...entries.values()].flatMap(({ state, absentSinceMs }) => [
-    ...(state.status === 'failed' && state.retryAtMs !== undefined ? [state.retryAtMs] : []),
+    ...(state.status === 'failed' && typeof state.retry === 'object' ? [state.retry.atMs] : []),
     ...(absentSinceMs === undefined ? [] : [absentSinceMs + unloadAfterMs]),
   ]);
   return dueMs.length === 0 ? undefined : Math.min(...dueMs);
