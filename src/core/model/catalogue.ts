@@ -24,8 +24,10 @@ export const CATALOGUE_SCOPE = 'models';
 
 /** Of a family, so many versions that no policy names are offered: the latest published. */
 const UNNAMED_PER_FAMILY = 4;
-/** More than a worker holds; of the longest that can be published so many are below a mebibyte, which is what the store takes. */
+/** More than a worker holds. */
 const VERSIONS_MAX = 100;
+/** Of its text in UTF-8: what the store takes of one document. */
+export const CATALOGUE_BYTES_MAX = 1024 * 1024;
 
 /** By `family@version`: what policies name. */
 export interface NamedByPolicies {
@@ -51,6 +53,38 @@ export function catalogueOf(models: readonly Publication[], { inUse, ever }: Nam
   return { versions: first.sort((a, b) => a.publication - b.publication) };
 }
 
+/**
+ * The same without what the store would not take: versions that no policy names go first, the oldest before the others. Publishing a version refuses
+ * to come to that, but policies can name more than they did.
+ */
+export function fittedCatalogue(
+  catalogue: Catalogue,
+  bytesMax = CATALOGUE_BYTES_MAX,
+): { readonly catalogue: Catalogue; readonly leftOut: readonly CataloguedModel[] } {
+  let bytes = byteLength(writeCatalogue({ versions: [] }));
+  const taken = new Set<CataloguedModel>();
+  const worthMost = catalogue.versions.toSorted(
+    (a, b) => Number(b.isNamed) - Number(a.isNamed) || b.publication - a.publication,
+  );
+  for (const version of worthMost) {
+    // and a comma
+    bytes += byteLength(JSON.stringify(version)) + 1;
+    if (bytes > bytesMax) break;
+    taken.add(version);
+  }
+  return {
+    catalogue: { versions: catalogue.versions.filter((version) => taken.has(version)) },
+    leftOut: catalogue.versions.filter((version) => !taken.has(version)),
+  };
+}
+
+/** Why the store would not take it, with the last version that came into it; undefined where it would. */
+export function catalogueRefusal(catalogue: Catalogue, added: PublishedModel): string | undefined {
+  const bytes = byteLength(writeCatalogue(catalogue));
+  if (bytes <= CATALOGUE_BYTES_MAX) return undefined;
+  return `with ${versionName(added)} the catalogue of ${catalogue.versions.length} versions that workers follow would have ${bytes} bytes; allowed: ${CATALOGUE_BYTES_MAX}. Publish it with fewer files, shorter names or a shorter source, or let policies name fewer versions`;
+}
+
 const catalogueShape: Shape<Catalogue> = fields({
   versions: list(fields({ model: modelShape, publication: count, isNamed: flag })),
 });
@@ -60,11 +94,13 @@ export function writeCatalogue(catalogue: Catalogue): string {
   return JSON.stringify(catalogue);
 }
 
-const CATALOGUE_LENGTH_MAX = 1024 * 1024;
-
 /** Undefined for what is none of any version. */
 export function readCatalogue(document: string): Catalogue | undefined {
-  if (document.length > CATALOGUE_LENGTH_MAX) return undefined;
+  if (document.length > CATALOGUE_BYTES_MAX) return undefined;
   const catalogue = parseJson(document, catalogueShape);
   return catalogue === MISFIT ? undefined : catalogue;
+}
+
+function byteLength(text: string): number {
+  return new TextEncoder().encode(text).byteLength;
 }

@@ -101,7 +101,8 @@ export class Controller {
     this.#proofs = new PolicyProofs(deps.signer);
     this.#pointers = new PointerWriter({ store, clock, telemetry, document, proofs: this.#proofs });
     this.#texts = new PolicyTexts((wanted) => this.#documents.get(wanted), checkPolicy);
-    this.#catalogue = new CataloguePointer({ pointers: this.#pointers, digest, texts: this.#texts });
+    const { logger } = telemetry;
+    this.#catalogue = new CataloguePointer({ pointers: this.#pointers, digest, texts: this.#texts, logger });
     this.#gate = new SignatureGate(config.acceptUnsigned, deps.signatures);
     const readsMetrics = deps.metrics !== undefined;
     const { signer } = deps;
@@ -142,7 +143,7 @@ export class Controller {
    * before the store has it, the next leader writes it.
    */
   async handle(record: InboundRecord, command: ControlCommand, over: AbortSignal): Promise<void> {
-    const input = await this.#read(record, command);
+    const input = this.#fitting(await this.#read(record, command));
     over.throwIfAborted();
     if (input.kind === 'publish-policy') this.#documents.set(input.policy.digest, command.body);
     await this.#act(input, { record, commandId: input.commandId, command }, over);
@@ -160,6 +161,14 @@ export class Controller {
     if (input.kind !== 'refused' || fleetVersions === undefined || fleetVersions.hasHeard()) return input;
     await fleetVersions.heard();
     return read();
+  }
+
+  /** A version that the catalogue has no room for is refused. */
+  #fitting(input: ControllerCommand): ControllerCommand {
+    if (input.kind !== 'publish-model') return input;
+    const { commandId, scope, actor, model } = input;
+    const reason = this.#catalogue.refusal(this.#state, model);
+    return reason === undefined ? input : { kind: 'refused', commandId, scope, actor, reason };
   }
 
   /** Looks at every rollout that runs: what was seen, and what follows from it, goes into the log, and then into the store. */
