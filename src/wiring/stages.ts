@@ -28,7 +28,7 @@ import { claimAckPartition } from './ack-partition.ts';
 import { followPolicy, type Policies } from './follow-policy.ts';
 import { compileChecked, digestOf, poolOf, poolsOf, readBuiltInPolicy } from './policy-files.ts';
 import { rolloutConfig } from './rollout-config.ts';
-import { controllerSigner, trustedKeys } from './trusted-keys.ts';
+import { controllerSigner, storeTrust, trustedKeys } from './trusted-keys.ts';
 
 /** Settings → a running stage; the same for a process of its own and for the embedded run. */
 
@@ -195,6 +195,7 @@ export async function startAcceleratorWorker(
       store: surroundings.store,
       library: surroundings.library,
       digest: digestOf,
+      trust: storeTrust(settings, 'model versions', deps.telemetry.logger),
     },
   );
 }

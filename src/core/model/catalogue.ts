@@ -1,4 +1,5 @@
 import { count, fields, flag, list, MISFIT, parseJson, type Shape } from '../control/json-shape.ts';
+import { type FoundProof, foundProofShape, type ModelProof, plainProof } from './model-proof.ts';
 import { modelShape } from './model-shape.ts';
 import { type PublishedModel, versionName } from './published-model.ts';
 
@@ -12,6 +13,8 @@ export interface Publication {
 export interface CataloguedModel extends Publication {
   /** Whether a policy that acts, or may act soon, names it: such a version is loaded first and stays loaded. */
   readonly isNamed: boolean;
+  /** Who published it; undefined where nobody signed that. */
+  readonly proof: FoundProof;
 }
 
 /** What workers hold ready: the versions that policies name, and the newest of each family that none ever named. In the order of their publication. */
@@ -37,7 +40,12 @@ export interface NamedByPolicies {
   readonly ever: ReadonlySet<string>;
 }
 
-export function catalogueOf(models: readonly Publication[], { inUse, ever }: NamedByPolicies): Catalogue {
+/** @param proofOf who published the version of that name */
+export function catalogueOf(
+  models: readonly Publication[],
+  { inUse, ever }: NamedByPolicies,
+  proofOf: (name: string) => ModelProof | undefined = () => undefined,
+): Catalogue {
   const unnamed = new Map<string, number>();
   const versions: CataloguedModel[] = [];
   for (const publication of models.toReversed()) {
@@ -47,7 +55,7 @@ export function catalogueOf(models: readonly Publication[], { inUse, ever }: Nam
     const others = unnamed.get(model.family) ?? 0;
     if (!isNamed && (ever.has(name) || others >= UNNAMED_PER_FAMILY)) continue;
     if (!isNamed) unnamed.set(model.family, others + 1);
-    versions.push({ ...publication, isNamed });
+    versions.push({ ...publication, isNamed, proof: proofOf(name) });
   }
   const first = versions.toSorted((a, b) => Number(b.isNamed) - Number(a.isNamed)).slice(0, VERSIONS_MAX);
   return { versions: first.sort((a, b) => a.publication - b.publication) };
@@ -68,7 +76,7 @@ export function fittedCatalogue(
   );
   for (const version of worthMost) {
     // and a comma
-    bytes += byteLength(JSON.stringify(version)) + 1;
+    bytes += byteLength(JSON.stringify(plainVersion(version))) + 1;
     if (bytes > bytesMax) break;
     taken.add(version);
   }
@@ -86,12 +94,17 @@ export function catalogueRefusal(catalogue: Catalogue, added: PublishedModel): s
 }
 
 const catalogueShape: Shape<Catalogue> = fields({
-  versions: list(fields({ model: modelShape, publication: count, isNamed: flag })),
+  versions: list(fields({ model: modelShape, publication: count, isNamed: flag, proof: foundProofShape })),
 });
 
 /** The same text for the same catalogue. */
-export function writeCatalogue(catalogue: Catalogue): string {
-  return JSON.stringify(catalogue);
+export function writeCatalogue({ versions }: Catalogue): string {
+  return JSON.stringify({ versions: versions.map(plainVersion) });
+}
+
+function plainVersion({ model, publication, isNamed, proof }: CataloguedModel): object {
+  const plain = { model, publication, isNamed };
+  return typeof proof === 'object' ? { ...plain, proof: plainProof(proof) } : plain;
 }
 
 /** Undefined for what is none of any version. */

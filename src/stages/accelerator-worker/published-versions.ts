@@ -1,19 +1,20 @@
 import type { PublishedVersion } from '../../contracts/records.ts';
 import { MillraceError } from '../../core/errors.ts';
-import type { CataloguedModel } from '../../core/model/catalogue.ts';
-import type { PublishedModel } from '../../core/model/published-model.ts';
+import { type PublishedModel, versionName } from '../../core/model/published-model.ts';
 import type { Accelerator, LoadedModel } from '../../ports/accelerator.ts';
 import type { Cancel, Clock } from '../../ports/clock.ts';
 import type { ControlStore } from '../../ports/control-store.ts';
 import type { ModelLibrary } from '../../ports/model-library.ts';
 import type { RandomStream } from '../../ports/random.ts';
 import type { Telemetry } from '../../ports/telemetry.ts';
+import type { SignatureTrust } from '../signature-trust.ts';
 import { CatalogueSource } from './catalogue-source.ts';
 import type { LoadedVersions } from './loaded-versions.ts';
 import { type UnloadDeps, unload } from './unload.ts';
 import {
   isSettled,
   nextWakeMs,
+  type OfferedVersion,
   type Retry,
   type Room,
   roomFor,
@@ -39,6 +40,8 @@ export interface PublishedVersionsDeps {
   loaded: LoadedVersions;
   /** `sha256:<hex>`. */
   digest(bytes: Uint8Array): string;
+  /** Whom versions are taken from; from anybody where it is left out. */
+  trust?: SignatureTrust | undefined;
   clock: Clock;
   random: RandomStream;
   telemetry: Telemetry;
@@ -111,9 +114,11 @@ export class PublishedVersions {
     await this.#source.close();
   }
 
-  #apply(versions: readonly CataloguedModel[], origin: 'store' | 'kept'): void {
+  #apply(offered: readonly OfferedVersion[], origin: 'store' | 'kept'): void {
     const { clock, library } = this.#deps;
-    this.#entries = withCatalogue(this.#entries, versions, clock.monotonicMs());
+    this.#entries = withCatalogue(this.#entries, offered, clock.monotonicMs());
+    for (const { version, refusal } of offered)
+      if (refusal !== undefined) this.#tell(versionName(version.model), version.publication, refusal, 'never');
     this.#deps.onChange();
     // Others that share the folder may know more than the catalogue that was kept.
     if (origin === 'store') void library.retain([...this.#entries.values()].map(({ version }) => version.model));
@@ -194,11 +199,16 @@ export class PublishedVersions {
     this.#refuse(name, error.message, 'with-room');
   }
 
-  /** Said once in the log for each publication, however often it is tried. */
   #refuse(name: string, reason: string, retry: Retry): void {
-    if (this.#over.signal.aborted) return;
+    const entry = this.#entries.get(name);
+    if (entry === undefined || this.#over.signal.aborted) return;
     this.#setState(name, { status: 'failed', reason: reason.slice(0, REASON_LENGTH_MAX), retry });
-    const told = `${this.#entries.get(name)?.version.publication} ${reason}`;
+    this.#tell(name, entry.version.publication, reason, retry);
+  }
+
+  /** Once for each publication and reason, however often it is tried. */
+  #tell(name: string, publication: number, reason: string, retry: Retry): void {
+    const told = `${publication} ${reason}`;
     if (this.#told.get(name) === told) return;
     this.#told.set(name, told);
     const { logger } = this.#deps.telemetry;

@@ -3,9 +3,17 @@ import type { CataloguedModel } from '../../core/model/catalogue.ts';
 import { versionName } from '../../core/model/published-model.ts';
 import type { LoadedModel } from '../../ports/accelerator.ts';
 
+/** A version as a catalogue offers it, and why it is not taken from there. */
+export interface OfferedVersion {
+  readonly version: CataloguedModel;
+  readonly refusal: string | undefined;
+}
+
 /** A version in the catalogue, or one that left it a while ago. */
 export interface VersionEntry {
   readonly version: CataloguedModel;
+  /** Whether it was ever offered without a refusal: then its files, and where they lie, are what people published. */
+  readonly isTaken: boolean;
   readonly state: VersionState;
   /** When it left the catalogue. */
   readonly absentSinceMs: number | undefined;
@@ -33,13 +41,14 @@ export type VersionEntries = ReadonlyMap<string, VersionEntry>;
 /** After a catalogue came: what is known of a version goes on, and what is not in it any more is absent from now on. */
 export function withCatalogue(
   entries: VersionEntries,
-  versions: readonly CataloguedModel[],
+  offered: readonly OfferedVersion[],
   nowMs: number,
 ): Map<string, VersionEntry> {
   const after = new Map<string, VersionEntry>();
-  for (const version of versions) {
+  for (const { version, refusal } of offered) {
     const name = versionName(version.model);
-    after.set(name, entryOf(version, entries.get(name)));
+    const known = entries.get(name);
+    after.set(name, refusal === undefined ? entryOf(version, known) : refusedEntry(version, refusal, known));
   }
   for (const [name, entry] of entries)
     if (!after.has(name)) after.set(name, { ...entry, absentSinceMs: entry.absentSinceMs ?? nowMs });
@@ -48,10 +57,21 @@ export function withCatalogue(
 
 /** What is known of a version goes on, unless it was published again after it had failed. */
 function entryOf(version: CataloguedModel, known: VersionEntry | undefined): VersionEntry {
-  const isSame = known !== undefined && known.version.model.digest === version.model.digest;
+  const isSame = known?.isTaken === true && known.version.model.digest === version.model.digest;
   const isTriedAgain = known?.state.status === 'failed' && version.publication > known.version.publication;
   const state = isSame && !isTriedAgain ? known.state : ({ status: 'waiting' } as const);
-  return { version, state, absentSinceMs: undefined };
+  return { version, isTaken: true, state, absentSinceMs: undefined };
+}
+
+/** What was taken goes on as it was: who may write to the store, or a key that was taken out since, changes nothing of it. */
+function refusedEntry(
+  version: CataloguedModel,
+  reason: string,
+  known: VersionEntry | undefined,
+): VersionEntry {
+  if (known?.isTaken === true) return { ...known, absentSinceMs: undefined };
+  const state = { status: 'failed', reason, retry: 'never' } as const;
+  return { version, isTaken: false, state, absentSinceMs: undefined };
 }
 
 /** The absent ones whose time is up: what serves has a while, what does not has none. */

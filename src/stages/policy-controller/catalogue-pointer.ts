@@ -9,9 +9,11 @@ import {
   fittedCatalogue,
   writeCatalogue,
 } from '../../core/model/catalogue.ts';
+import type { ModelProof } from '../../core/model/model-proof.ts';
 import { type PublishedModel, versionName } from '../../core/model/published-model.ts';
 import { NO_SCOPE, type ScopeState } from '../../core/rollout/rollout-state.ts';
 import type { Logger } from '../../ports/telemetry.ts';
+import type { ModelProofs } from './model-proofs.ts';
 import type { PointerWriter } from './pointer-writer.ts';
 import type { PolicyTexts } from './policy-texts.ts';
 
@@ -20,6 +22,7 @@ export interface CataloguePointerDeps {
   /** `sha256:<hex>`. */
   digest(bytes: Uint8Array): string;
   texts: PolicyTexts;
+  proofs: Pick<ModelProofs, 'of'>;
   logger: Logger;
 }
 
@@ -46,10 +49,15 @@ export class CataloguePointer {
     if (scope !== undefined) await this.#deps.pointers.bring(CATALOGUE_SCOPE, scope, state.term, over);
   }
 
-  /** Why the version cannot come into the catalogue: the store would not take it. A command that is in the log must get into the store. */
-  refusal(state: ControllerState, model: PublishedModel): string | undefined {
+  /**
+   * Why the version cannot come into the catalogue: the store would not take it. What is in the log must get into the store.
+   * @param proof of its publication
+   */
+  refusal(state: ControllerState, model: PublishedModel, proof: ModelProof | undefined): string | undefined {
     const models = withModel(state.models, model, state.publications + 1);
-    return catalogueRefusal(this.#catalogueOf({ ...state, models }), model);
+    const proofOf = (name: string): ModelProof | undefined =>
+      name === versionName(model) ? proof : this.#deps.proofs.of(name);
+    return catalogueRefusal(this.#catalogueOf({ ...state, models }, proofOf), model);
   }
 
   async reconcile(state: ControllerState): Promise<void> {
@@ -61,7 +69,9 @@ export class CataloguePointer {
     if (state.models.length === 0) return undefined;
     const epoch = catalogueEpoch(state);
     if (this.#current?.scope.epoch === epoch) return this.#current.scope;
-    const { catalogue, leftOut } = fittedCatalogue(this.#catalogueOf(state));
+    const { catalogue, leftOut } = fittedCatalogue(
+      this.#catalogueOf(state, (name) => this.#deps.proofs.of(name)),
+    );
     if (leftOut.length > 0)
       this.#deps.logger.error(
         { versions: leftOut.map(({ model }) => versionName(model)) },
@@ -74,16 +84,17 @@ export class CataloguePointer {
     return scope;
   }
 
-  #catalogueOf(state: ControllerState): Catalogue {
+  #catalogueOf(
+    state: ControllerState,
+    proofOf: (name: string) => ModelProof | undefined,
+  ): Catalogue {
     const { texts } = this.#deps;
     const scopes = [...state.scopes.values()];
     const namedBy = (policies: readonly PublishedPolicy[]): Set<string> =>
       new Set(policies.flatMap(({ digest }) => texts.named(digest)));
     const published = scopes.flatMap((scope) => scope.published);
     texts.keep(new Set(published.map(({ digest }) => digest)));
-    return catalogueOf(state.models, {
-      inUse: namedBy(scopes.flatMap(policiesInUse)),
-      ever: namedBy(published),
-    });
+    const named = { inUse: namedBy(scopes.flatMap(policiesInUse)), ever: namedBy(published) };
+    return catalogueOf(state.models, named, proofOf);
   }
 }

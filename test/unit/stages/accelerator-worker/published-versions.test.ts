@@ -83,7 +83,12 @@ function setUp({ hand = handDrivenLibrary(), versionsMax = 3 }: Setup = {}) {
 
 function catalogued(name: string): CataloguedModel {
   const [version = '', publication = version] = name.replace('!', '').split('/');
-  return { model: publishedModel(version), publication: Number(publication), isNamed: name.includes('!') };
+  return {
+    model: publishedModel(version),
+    publication: Number(publication),
+    isNamed: name.includes('!'),
+    proof: undefined,
+  };
 }
 
 const refusal = (why: string): MillraceError => new MillraceError('INVALID_MODEL', why);
