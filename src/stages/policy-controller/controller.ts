@@ -292,10 +292,11 @@ export class Controller {
     this.#proofs.forget();
     this.#modelProofs.forget();
     this.#documents = new Map();
+    let next = 0;
     const decideUpTo = (limit: number): void => {
-      while (undecided[0] !== undefined && undecided[0][0] < limit) {
-        const [, { command, appendedMs }] = undecided[0];
-        undecided.shift();
+      for (let sent = undecided[next]; sent !== undefined && sent[0] < limit; sent = undecided[next]) {
+        const [, { command, appendedMs }] = sent;
+        next += 1;
         const input = this.#pastReader.read(command, this.#state, this.#state.lastMs, appendedMs);
         if (input.kind === 'publish-policy') this.#documents.set(input.policy.digest, command.body);
         for (const event of decide(this.#state, input)) {
