@@ -174,13 +174,13 @@ const controller = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Accept control commands, and in routers policies, without a signature: whoever may write to the control topic or to Redis then decides.',
+      'Accept control commands, and in routers policies and in workers model versions, without a signature: whoever may write to the control topic or to Redis then decides.',
     ),
   keys: z
     .string()
     .default('')
     .describe(
-      'Key file: public keys that may sign control commands; routers check policies by it too. Where it is set, a signature that does not hold is always refused.',
+      'Key file: public keys that may sign control commands; routers check policies by it too, workers model versions. Where it is set, a signature that does not hold is always refused.',
     ),
   signingKey: z
     .string()
