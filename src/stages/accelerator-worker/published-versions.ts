@@ -157,7 +157,7 @@ export class PublishedVersions {
         this.#setState(name, { status: 'ready', model: undefined, variant: own.variant });
       }
     } catch (error) {
-      this.#fail(name, error);
+      if (this.#isWanted(name, model)) this.#fail(name, error);
     }
   }
 
@@ -168,7 +168,9 @@ export class PublishedVersions {
     if (before.status === 'none') return this.#refuseForRoom(name, before);
     await library.fetch(model, this.#over.signal);
     const fresh = await backend.load(model.family, model.version, { besideOthers: this.#serves });
-    const room = this.#roomFor(entry);
+    // A catalogue may have come meanwhile.
+    if (!this.#isWanted(name, model)) return fresh.unload();
+    const room = this.#roomFor(this.#entries.get(name) ?? entry);
     if (room.status === 'none') {
       await fresh.unload();
       return this.#refuseForRoom(name, room);
@@ -180,12 +182,17 @@ export class PublishedVersions {
     telemetry.logger.info({ model: name, digest: model.digest }, 'a published version is ready');
   }
 
+  /** Whether it is still these files that are wanted under the name. */
+  #isWanted(name: string, { digest }: PublishedModel): boolean {
+    return this.#entries.get(name)?.version.model.digest === digest;
+  }
+
   #roomFor(entry: VersionEntry): Room {
     return roomFor(entry, this.#entries, this.#config.versionsMax);
   }
 
   #fail(name: string, error: unknown): void {
-    // What says of itself that trying again helps nothing is final; so is nothing else, as it may be of this machine, the source or the way there.
+    // Final is what says so of itself. Anything else may be of this machine, of the source, or of the way there.
     const isFinal = error instanceof MillraceError && !error.retryable;
     const retry = isFinal ? 'never' : { atMs: this.#deps.clock.monotonicMs() + RETRY_MS };
     this.#refuse(name, error instanceof Error ? error.message : String(error), retry);

@@ -217,6 +217,31 @@ describe('published versions', () => {
     expect(hand.did.at(-1)).toBe('unload ranker@3');
   });
 
+  it('that come to have other files while they are loaded are loaded anew, and the first ones go', async () => {
+    const hand = handDrivenLibrary();
+    const { catalogue, write, shown, start, clock } = setUp({ hand });
+    await start();
+    const load = hand.backend.load;
+    const held = Promise.withResolvers<void>();
+    hand.backend.load = async (...how) => {
+      await held.promise;
+      return load(...how);
+    };
+    await catalogue('3');
+    const model = publishedModel('3', { 'config.yaml': 'format: 1', 'model.onnx': 'another graph' });
+    await write(writeCatalogue({ versions: [{ ...catalogued('3'), model }] }), 7);
+    await clock.advanceBy(1_500);
+    held.resolve();
+    await clock.advanceBy(1_000);
+    expect(shown()).toEqual(['3 READY']);
+    expect(hand.did.slice(1)).toEqual([
+      'load ranker@3 beside others',
+      'unload ranker@3',
+      'fetch ranker@3',
+      'load ranker@3 beside others',
+    ]);
+  });
+
   it('that left the catalogue are unloaded after a while: first for routers, then for requests, then for good', async () => {
     const { hand, loaded, busy, catalogue, shown, start, clock } = setUp();
     await start();
