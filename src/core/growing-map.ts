@@ -33,6 +33,10 @@ export class GrowingMap<K, V> {
   /** The value that a key has stays its value. */
   with(key: K, value: V): GrowingMap<K, V> {
     if (this.has(key)) return this;
+    // Who decides grows a state to see what follows, and then grows the same by the same.
+    const place = this.#shared.get(key);
+    const isThere = place !== undefined && place.index === this.size && Object.is(place.value, value);
+    if (isThere) return new GrowingMap(this.#shared, this.size + 1);
     const shared = this.#isNewest() ? this.#shared : new Map(this.#places());
     shared.set(key, { index: this.size, value });
     return new GrowingMap(shared, this.size + 1);

@@ -143,10 +143,6 @@ export class BatchRunner {
 
   #poison({ delivery, failures }: WorkerJob, error: unknown): void {
     const message = error instanceof Error ? error.message : String(error);
-    this.#deps.endings.deadLetter(
-      delivery,
-      'POISON',
-      `the model failed on it ${failures} times: ${message}`,
-    );
+    this.#deps.endings.deadLetter(delivery, 'POISON', `the model failed on it ${failures} times: ${message}`);
   }
 }

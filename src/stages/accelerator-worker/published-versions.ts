@@ -118,10 +118,12 @@ export class PublishedVersions {
     const { clock, library } = this.#deps;
     this.#entries = withCatalogue(this.#entries, offered, clock.monotonicMs());
     for (const { version, refusal } of offered)
-      if (refusal !== undefined) this.#tell(versionName(version.model), version.publication, refusal, 'never');
+      if (refusal !== undefined)
+        this.#tell(versionName(version.model), version.publication, refusal, 'never');
     this.#deps.onChange();
     // Others that share the folder may know more than the catalogue that was kept.
-    if (origin === 'store') void library.retain([...this.#entries.values()].map(({ version }) => version.model));
+    if (origin === 'store')
+      void library.retain([...this.#entries.values()].map(({ version }) => version.model));
     void this.#work();
   }
 

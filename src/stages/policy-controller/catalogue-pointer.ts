@@ -84,10 +84,7 @@ export class CataloguePointer {
     return scope;
   }
 
-  #catalogueOf(
-    state: ControllerState,
-    proofOf: (name: string) => ModelProof | undefined,
-  ): Catalogue {
+  #catalogueOf(state: ControllerState, proofOf: (name: string) => ModelProof | undefined): Catalogue {
     const { texts } = this.#deps;
     const scopes = [...state.scopes.values()];
     const namedBy = (policies: readonly PublishedPolicy[]): Set<string> =>

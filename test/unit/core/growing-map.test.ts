@@ -6,7 +6,11 @@ const NOTHING = GrowingMap.of<string, number>([]);
 
 describe('a map that grows', () => {
   it('is as a map that is copied each time, whichever of those that were is grown', () => {
-    const step = fc.record({ from: fc.nat(), key: fc.constantFrom('a', 'b', 'c', 'd', 'e'), value: fc.nat() });
+    const step = fc.record({
+      from: fc.nat(),
+      key: fc.constantFrom('a', 'b', 'c', 'd', 'e'),
+      value: fc.nat(),
+    });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
         const grown = [NOTHING];

@@ -40,7 +40,13 @@ export function handDrivenLibrary(): HandDrivenLibrary {
         return { isOfFolder: false };
       },
       forget: async (model) => void did.push(`forget ${versionName(model)}`),
-      retain: async (models) => void hand.retained.push(models.map(({ version }) => version).sort().join(' ')),
+      retain: async (models) =>
+        void hand.retained.push(
+          models
+            .map(({ version }) => version)
+            .sort()
+            .join(' '),
+        ),
       keepCatalogue: async (text) => {
         hand.kept = text;
       },

@@ -95,8 +95,9 @@ describe('model versions', () => {
     const before = await catalogue(room);
     expect(before).toContain(`family-${taken - 1}@1`);
     expect(before).not.toContain(`family-${taken}@1`);
-    await room.send(publishModel(model('3')));
+    await room.send(publishModel(model('3'), { commandId: 'small' }));
     await room.world.clock.advanceBy(100);
+    expect(room.events.at(-1)).toMatchObject({ reason: null, accepted: true });
     expect(await catalogue(room)).toContain('ranker@3');
     // who leads next finds the same
     await lead(room, { deps });
