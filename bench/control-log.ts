@@ -1,10 +1,6 @@
 import type { ControllerCommand } from '../src/core/control/controller-command.ts';
 import { decide, evolve, INITIAL_CONTROLLER_STATE } from '../src/core/control/controller-state.ts';
-import {
-  INITIAL_SIGNATURE_STATE,
-  isUsed,
-  rememberSignatures,
-} from '../src/core/control/signature-state.ts';
+import { INITIAL_SIGNATURE_STATE, isUsed, rememberSignatures } from '../src/core/control/signature-state.ts';
 import type { BenchRow } from './run.ts';
 
 const SCOPE = 'policy/feed';
