@@ -224,12 +224,26 @@ describe('a library of published versions', () => {
       expect((await readdir(folder)).sort()).toEqual([model.digest.replace('sha256:', ''), 'notes']);
     });
 
-    it('and is waited for by who fetches meanwhile', async () => {
-      const { folder, library, open, model } = await leftBehind();
-      const [, fetched] = await Promise.all([library.retain([]), library.fetch(model, never)]);
-      expect(fetched).toEqual({ isOfFolder: false });
-      await expect(open().fetch({ ...model, source: '/nowhere' }, never)).resolves.toBeDefined();
-      expect(await readdir(folder)).toContain(model.digest.replace('sha256:', ''));
+    it('and is waited for by who fetches meanwhile, as it would find what is being removed', async () => {
+      const order: string[] = [];
+      const from: ModelSource = {
+        read: (...how) => {
+          order.push('read');
+          return source.read(...how);
+        },
+      };
+      const { folder, library, publish } = await setUp({ from });
+      const long = Date.now() / 1_000 - 3_600;
+      for (let n = 0; n < 60; n += 1) {
+        const place = join(folder, String(n).padStart(64, '0'), 'ranker/9');
+        await mkdir(place, { recursive: true });
+        await utimes(place, long, long);
+      }
+      const retained = library.retain([]).then(() => order.push('retained'));
+      const model = await publish();
+      await Promise.all([retained, library.fetch(model, never)]);
+      expect(order[0]).toBe('retained');
+      expect(await readdir(folder)).toEqual([model.digest.replace('sha256:', '')]);
     });
 
     it('where nothing was ever fetched', async () => {
