@@ -24,6 +24,7 @@ import {
   versionsToDrop,
   versionToLoad,
   withCatalogue,
+  withoutChanges,
 } from './version-entries.ts';
 
 export interface PublishedVersionsConfig {
@@ -114,8 +115,9 @@ export class PublishedVersions {
     await this.#source.close();
   }
 
-  #apply(offered: readonly OfferedVersion[], origin: 'store' | 'kept'): void {
+  #apply(catalogue: readonly OfferedVersion[], origin: 'store' | 'kept'): void {
     const { clock, library } = this.#deps;
+    const offered = withoutChanges(this.#entries, catalogue);
     this.#entries = withCatalogue(this.#entries, offered, clock.monotonicMs());
     for (const { version, refusal } of offered)
       if (refusal !== undefined)

@@ -38,6 +38,19 @@ export type Retry = 'never' | 'with-room' | { readonly atMs: number };
 /** By `family@version`. */
 export type VersionEntries = ReadonlyMap<string, VersionEntry>;
 
+/** The files of a version never change: one that is loaded is not taken again with others, whoever signed those. */
+export function withoutChanges(
+  entries: VersionEntries,
+  offered: readonly OfferedVersion[],
+): readonly OfferedVersion[] {
+  return offered.map(({ version, refusal }) => {
+    const known = entries.get(versionName(version.model));
+    const isOther = known?.state.status === 'ready' && known.version.model.digest !== version.model.digest;
+    const reason = `it is loaded with other files, ${known?.version.model.digest}, and the files of a version never change`;
+    return { version, refusal: refusal ?? (isOther ? reason : undefined) };
+  });
+}
+
 /** After a catalogue came: what is known of a version goes on, and what is not in it any more is absent from now on. */
 export function withCatalogue(
   entries: VersionEntries,

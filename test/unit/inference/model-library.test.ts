@@ -16,6 +16,7 @@ import { describe, expect, it } from 'vitest';
 import { silentTelemetry } from '../../../src/adapters/memory/telemetry.ts';
 import { folderModelSource } from '../../../src/adapters/model-source/folder.ts';
 import { systemClock } from '../../../src/adapters/system/clock.ts';
+import { modelBody } from '../../../src/core/model/model-proof.ts';
 import type { PublishedModel } from '../../../src/core/model/published-model.ts';
 import { modelLibrary } from '../../../src/inference/model-library.ts';
 import { describeVersion } from '../../../src/inference/repository/describe-version.ts';
@@ -72,6 +73,12 @@ describe('a library of published versions', () => {
     expect((await repository.readGraph(version)).byteLength).toBeGreaterThan(1_000);
     expect((await repository.readGolden(version)).cases.length).toBeGreaterThan(0);
     expect(repository.families[0]?.versions.map((known) => known.version)).toEqual(['1']);
+  });
+
+  it('has versions in the text that signatures of their publication are checked by', async () => {
+    const { publish } = await setUp();
+    const model = await publish();
+    expect(modelBody(model)).toBe(JSON.stringify(model));
   });
 
   it('takes from the folder what is whole there, and fetches anew what is not', async () => {

@@ -217,6 +217,20 @@ describe('published versions', () => {
     expect(hand.did.at(-1)).toBe('unload ranker@3');
   });
 
+  it('that are loaded stay as they are, whatever other files come under their name', async () => {
+    const { hand, loaded, catalogue, write, shown, refusals, start, clock } = setUp();
+    await start();
+    await catalogue('3!');
+    const serving = loaded.modelFor('ranker', '3', 'BASELINE');
+    const model = publishedModel('3', { 'config.yaml': 'format: 1', 'model.onnx': 'another graph' });
+    await write(writeCatalogue({ versions: [{ ...catalogued('3!'), model }] }), 7);
+    await clock.advanceBy(120_000);
+    expect(shown()).toEqual(['3 READY']);
+    expect(loaded.modelFor('ranker', '3', 'BASELINE')).toBe(serving);
+    expect(hand.did).toHaveLength(2);
+    expect(refusals()).toEqual([expect.stringMatching(/^ranker@3 it is loaded with other files, sha256:/)]);
+  });
+
   it('that come to have other files while they are loaded are loaded anew, and the first ones go', async () => {
     const hand = handDrivenLibrary();
     const { catalogue, write, shown, start, clock } = setUp({ hand });
