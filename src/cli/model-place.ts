@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { loadSettings } from '../config/load-settings.ts';
 import { fileError } from '../config/user-file.ts';
 import { MillraceError } from '../core/errors.ts';
 import { readModelLocation } from '../core/model/model-location.ts';
@@ -29,7 +30,8 @@ export async function describePlace(
   context: CliContext,
   place: string,
 ): Promise<Omit<PublishedModel, 'source'>> {
-  const described = describeVersion(anyModelSource(), place, context.interruption());
+  const source = anyModelSource(loadSettings(context.environment).settings, context.clock);
+  const described = describeVersion(source, place, context.interruption());
   try {
     return await waitingFor(context, 'reading the files of the version', described);
   } catch (error) {

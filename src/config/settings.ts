@@ -169,18 +169,36 @@ const worker = z.strictObject({
     .describe('Acknowledgements to a router are gathered at most so long.'),
 });
 
+const s3 = z.strictObject({
+  origins: z
+    .array(
+      z
+        .string()
+        .regex(/^https?:\/\/[^\s/@?#]+$/)
+        .meta({ title: 'http(s)://host or host:port' }),
+    )
+    .default([])
+    .describe(
+      'Origins of S3-compatible stores from which published model versions are read by requests signed with these credentials (AWS Signature Version 4); any other is read unsigned.',
+    ),
+  region: z.string().default('us-east-1').describe('Region of those stores.'),
+  accessKeyId: z.string().default('').describe('Name of the access key.'),
+  secretAccessKey: z.string().default('').describe('Secret access key.'),
+  sessionToken: z.string().default('').describe('Session token of temporary credentials.'),
+});
+
 const controller = z.strictObject({
   acceptUnsigned: z
     .boolean()
     .default(false)
     .describe(
-      'Accept control commands, and in routers policies, without a signature: whoever may write to the control topic or to Redis then decides.',
+      'Accept control commands, and in routers policies and in workers model versions, without a signature: whoever may write to the control topic or to Redis then decides.',
     ),
   keys: z
     .string()
     .default('')
     .describe(
-      'Key file: public keys that may sign control commands; routers check policies by it too. Where it is set, a signature that does not hold is always refused.',
+      'Key file: public keys that may sign control commands; routers check policies by it too, workers model versions. Where it is set, a signature that does not hold is always refused.',
     ),
   signingKey: z
     .string()
@@ -303,6 +321,7 @@ export const SettingsSchema = z.strictObject({
   limits: limits.prefault({}),
   router: router.prefault({}),
   worker: worker.prefault({}),
+  s3: s3.prefault({}),
   controller: controller.prefault({}),
   guardrails: guardrailSettings.prefault({}),
 });

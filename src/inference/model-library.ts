@@ -20,23 +20,39 @@ export function modelLibrary(options: ModelLibraryOptions): ModelLibrary {
   const { repository, logger } = options;
   const cache = new VersionCache(options);
   const running = new Map<string, Promise<{ isOfFolder: boolean }>>();
+  /** Fetched, or being fetched, and not forgotten. */
+  const held = new Map<string, PublishedModel>();
+  let retaining: Promise<void> = Promise.resolve();
   const fetch = async (model: PublishedModel, over: AbortSignal): Promise<{ isOfFolder: boolean }> => {
     if (await isOfFolder(options, model, over)) return { isOfFolder: true };
+    held.set(keyOf(model), model);
+    // What is being removed would be found, and then be gone.
+    await retaining;
     const root = await inTime(options, over, (signal) => cache.fetch(model, signal));
     repository.add(await openRepository(root), model.family, model.version);
     return { isOfFolder: false };
   };
   return {
     fetch(model, over) {
-      // The digest is of the files alone: another version may have the same.
-      const key = `${versionName(model)} ${model.digest}`;
+      const key = keyOf(model);
       const known = running.get(key);
       if (known !== undefined) return known;
       const fetching = fetch(model, over).finally(() => running.delete(key));
       running.set(key, fetching);
       return fetching;
     },
+    retain(models) {
+      retaining = retaining.then(async () => {
+        try {
+          await cache.retain([...models, ...held.values()]);
+        } catch (error) {
+          logger.warn({ error: String(error) }, 'files of versions that no catalogue names stay');
+        }
+      });
+      return retaining;
+    },
     async forget(model) {
+      held.delete(keyOf(model));
       repository.remove(model.family, model.version);
       await cache
         .forget(model)
@@ -58,6 +74,11 @@ export function modelLibrary(options: ModelLibraryOptions): ModelLibrary {
       }
     },
   };
+}
+
+/** The digest is of the files alone: another version may have the same. */
+function keyOf(model: PublishedModel): string {
+  return `${versionName(model)} ${model.digest}`;
 }
 
 /** @throws MillraceError INVALID_MODEL where the folder has another version of that name: it was there first, and serves */

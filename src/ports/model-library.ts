@@ -12,6 +12,11 @@ export interface ModelLibrary {
   fetch(model: PublishedModel, over: AbortSignal): Promise<{ isOfFolder: boolean }>;
   /** Nobody here wants the version any more: its files may go. */
   forget(model: PublishedModel): Promise<void>;
+  /**
+   * Removes the files of every version that is none of these, whoever left them: a version can leave the catalogue while no process is there to
+   * forget it. What this process fetched and did not forget stays. Never throws.
+   */
+  retain(models: readonly PublishedModel[]): Promise<void>;
   /** Keeps the text of the newest catalogue beside the versions: who starts while the store is away begins with it. Never throws. */
   keepCatalogue(text: string): Promise<void>;
   /** What an earlier process kept. Never throws. */

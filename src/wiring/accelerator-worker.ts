@@ -10,6 +10,7 @@ import type { ModelLibrary } from '../ports/model-library.ts';
 import { createAcceleratorWorkerStage } from '../stages/accelerator-worker/stage.ts';
 import type { Stage, StageDeps } from '../stages/stage.ts';
 import { digestOf, poolOf } from './policy-files.ts';
+import { storeTrust } from './trusted-keys.ts';
 
 export async function startAcceleratorWorker(
   settings: Settings,
@@ -55,6 +56,7 @@ export async function startAcceleratorWorker(
       models,
       store: surroundings.store,
       library: surroundings.library,
+      trust: storeTrust(settings, 'model versions', deps.telemetry.logger),
       digest: digestOf,
     },
   );

@@ -80,13 +80,13 @@ export interface OpenLibrary {
 }
 
 export function openLibrary(
-  { worker }: Settings,
+  { worker, s3 }: Settings,
   { repository, clock, telemetry }: { repository: GrowingRepository; clock: Clock; telemetry: Telemetry },
 ): OpenLibrary {
   const own = worker.modelCache === '' ? mkdtempSync(join(tmpdir(), 'millrace-models-')) : undefined;
   const library = modelLibrary({
     folder: own ?? worker.modelCache,
-    source: anyModelSource(),
+    source: anyModelSource({ s3 }, clock),
     bytesMax: worker.modelBytesMax,
     fetchTimeoutMs: worker.modelFetchTimeoutMs,
     repository,

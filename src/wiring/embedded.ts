@@ -97,6 +97,11 @@ export async function startEmbedded(
     buses.push(deps.bus);
     stages.push(await open(deps));
   };
+  const rollout = settings.controller.rollout === 'auto' ? 'immediate' : settings.controller.rollout;
+  const trusting = {
+    ...settings,
+    controller: { ...settings.controller, acceptUnsigned: true, autoPromote: true, rollout },
+  };
   const startWorker = async ({ pool, accelerator, simulated }: PoolOfFleet): Promise<void> => {
     const worker = {
       ...settings.worker,
@@ -105,7 +110,7 @@ export async function startEmbedded(
       slots: [...Array(settings.slotsPerPool).keys()],
       backend: simulated ? ('simulated' as const) : settings.worker.backend,
     };
-    const own = { ...settings, worker };
+    const own = { ...trusting, worker };
     const backend = createBackend(own, accelerator, { repository, clock, random });
     backends.push(backend);
     void backend.failed.then((reason) => {
@@ -122,11 +127,6 @@ export async function startEmbedded(
   };
   try {
     for (const pool of pools) await startWorker(pool);
-    const rollout = settings.controller.rollout === 'auto' ? 'immediate' : settings.controller.rollout;
-    const trusting = {
-      ...settings,
-      controller: { ...settings.controller, acceptUnsigned: true, autoPromote: true, rollout },
-    };
     await start('controller', (deps) => startPolicyController(trusting, deps, { fleet, store }));
     // The store begins anew with every run: an epoch that an earlier run kept would stand in its way.
     const forgetful = { ...trusting, router: { ...settings.router, stateFolder: '' } };

@@ -9,7 +9,7 @@ import { PolicySource } from '../stages/request-router/policy-source.ts';
 import type { Router } from '../stages/request-router/router.ts';
 import type { StageDeps } from '../stages/stage.ts';
 import { compileChecked, digestOf } from './policy-files.ts';
-import { policyTrust } from './trusted-keys.ts';
+import { storeTrust } from './trusted-keys.ts';
 
 /** What decides. */
 export interface Policies {
@@ -55,7 +55,7 @@ export function followPolicy(
         ? undefined
         : fileLastKnownGood({ folder: stateFolder, logger: deps.telemetry.logger }),
     digest: digestOf,
-    trust: policyTrust(settings, deps.telemetry.logger),
+    trust: storeTrust(settings, 'policies', deps.telemetry.logger),
     compile: async (bytes, root) =>
       // Before there is a router nothing can be held up, and a start is quicker without a thread.
       thread === undefined || swap === undefined

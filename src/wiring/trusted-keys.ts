@@ -7,7 +7,7 @@ import { MillraceError } from '../core/errors.ts';
 import type { Signer } from '../ports/signatures.ts';
 import type { Logger } from '../ports/telemetry.ts';
 import type { TrustedKeys } from '../stages/policy-controller/signature-gate.ts';
-import type { PolicyTrust } from '../stages/request-router/signature-check.ts';
+import type { SignatureTrust } from '../stages/signature-trust.ts';
 
 /**
  * The keys that the settings name; says in the log who is trusted, and warns where that is everybody or nobody.
@@ -32,10 +32,16 @@ export function trustedKeys({ controller, kafka }: Settings, logger: Logger): Tr
 }
 
 /**
- * What a router takes policies by: the keys and the leave of the controller. Undefined where there is nothing that it could check.
+ * What a router takes policies by, and a worker model versions: the keys and the leave of the controller. Undefined where there is nothing that it
+ * could check.
+ * @param what `policies` or `model versions`: for the log
  * @throws MillraceError INVALID_CONFIG for a key file that is not valid
  */
-export function policyTrust({ controller }: Settings, logger: Logger): PolicyTrust | undefined {
+export function storeTrust(
+  { controller }: Settings,
+  what: 'policies' | 'model versions',
+  logger: Logger,
+): SignatureTrust | undefined {
   const keys = keysOf(controller);
   const { acceptUnsigned } = controller;
   if (acceptUnsigned && keys.size === 0) return undefined;
@@ -43,9 +49,9 @@ export function policyTrust({ controller }: Settings, logger: Logger): PolicyTru
   if (keys.size === 0)
     logger.warn(
       trusted,
-      'every policy of the store will be refused: set controller.keys to a key file, or controller.acceptUnsigned',
+      `all ${what} of the store will be refused: set controller.keys to a key file, or controller.acceptUnsigned`,
     );
-  else if (!acceptUnsigned) logger.info(trusted, 'policies of the store must be signed');
+  else if (!acceptUnsigned) logger.info(trusted, `${what} of the store must be signed`);
   return { keys, acceptUnsigned, verify: ed25519Verifier().verify };
 }
 

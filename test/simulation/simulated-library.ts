@@ -22,6 +22,7 @@ export function simulatedLibrary(
       return { isOfFolder: false };
     },
     forget: async ({ family, version }) => own.remove(family, version),
+    retain: async () => undefined,
     keepCatalogue: async () => undefined,
     keptCatalogue: async () => undefined,
   };

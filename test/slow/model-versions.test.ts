@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { generateEd25519 } from '../../src/adapters/system/ed25519.ts';
 import type { ScoredResult } from '../../src/contracts/records.ts';
 import type { Stack } from '../../src/local-stack/stack.ts';
 import { startStack } from '../../src/local-stack/start-stack.ts';
@@ -28,8 +29,19 @@ interface Ran {
   err: string;
 }
 
-/** The command as anybody runs it. */
-function millrace(...args: string[]): Promise<Ran> {
+/** Who may publish. Routers and workers take nothing unsigned; the controller does, as a step over a hold needs a second person otherwise. */
+const keyFile = join(folder, 'ana.pem');
+const keys = join(folder, 'keys.yaml');
+const { privateKeyPem, publicKey } = generateEd25519();
+writeFileSync(keyFile, privateKeyPem, { mode: 0o600 });
+writeFileSync(
+  keys,
+  `keys: [{keyId: ana, role: person, publicKey: ${Buffer.from(publicKey).toString('base64')}, scopes: ["*"]}]`,
+);
+
+/** The command as anybody runs it; what publishes is signed. */
+function millrace(...given: string[]): Promise<Ran> {
+  const args = given.includes('publish') ? [...given, '--key', keyFile] : given;
   const env = { ...process.env, ...stack.environment, MILLRACE_PREFIX: pipeline.settings.prefix, ...POLICY };
   return new Promise((resolve) => {
     execFile(process.execPath, ['bin/millrace.js', ...args], { env }, (error, out, err) =>
@@ -92,12 +104,16 @@ beforeAll(async () => {
     environment: {
       MILLRACE_MODELS: join(folder, 'models'),
       MILLRACE_POLICY: policy(1),
-      MILLRACE_CONTROLLER_ACCEPT_UNSIGNED: 'true',
+      MILLRACE_CONTROLLER_KEYS: keys,
       MILLRACE_CONTROLLER_LOOK_MS: '1000',
       MILLRACE_CONTROLLER_SHADOW_REQUESTS_MIN: '100',
     },
     processes: [
-      { name: 'controller', service: 'policy-controller' },
+      {
+        name: 'controller',
+        service: 'policy-controller',
+        environment: { MILLRACE_CONTROLLER_ACCEPT_UNSIGNED: 'true' },
+      },
       { name: 'extractor', service: 'feature-extractor' },
       { name: 'router', service: 'request-router' },
       worker('worker-1', '0,1'),

@@ -1,5 +1,6 @@
+import { GrowingMap } from '../growing-map.ts';
 import type { Publication } from '../model/catalogue.ts';
-import { versionName } from '../model/published-model.ts';
+import { isSameVersion, versionName } from '../model/published-model.ts';
 import { conclude as concludeRollout } from '../rollout/conclude.ts';
 import { decideRollout } from '../rollout/decide-rollout.ts';
 import { ended, evolveRollout } from '../rollout/evolve-rollout.ts';
@@ -24,7 +25,7 @@ export interface ControllerState {
   /** How often a model version was published, one that was published again included. */
   readonly publications: number;
   /** Commands already decided, by id: a command sent twice acts once. */
-  readonly decided: ReadonlySet<string>;
+  readonly decided: GrowingMap<string, true>;
   /** The latest time in the log, ms since the epoch: log time goes on from there, whatever a wall clock says. */
   readonly lastMs: number;
 }
@@ -34,7 +35,7 @@ export const INITIAL_CONTROLLER_STATE: ControllerState = {
   scopes: new Map(),
   models: [],
   publications: 0,
-  decided: new Set(),
+  decided: GrowingMap.of([]),
   lastMs: 0,
 };
 
@@ -152,7 +153,7 @@ function timeOf(event: ScopeEvent): number {
 
 function withDecided(state: ControllerState, commandId: string): ControllerState {
   if (commandId === '' || state.decided.has(commandId)) return state;
-  return { ...state, decided: new Set(state.decided).add(commandId) };
+  return { ...state, decided: state.decided.with(commandId, true) };
 }
 
 function decideInput(state: ControllerState, input: ControllerInput): ControllerEvent | undefined {
@@ -169,7 +170,7 @@ function decideInput(state: ControllerState, input: ControllerInput): Controller
 /** The files of a version never change: what was checked under its name is what serves under it. */
 function decidePublishModel(state: ControllerState, command: CommandKind<'publish-model'>): ControllerEvent {
   const { model } = command;
-  const same = state.models.find((known) => versionName(known.model) === versionName(model))?.model;
+  const same = state.models.find((known) => isSameVersion(known.model, model))?.model;
   if (same !== undefined && same.digest !== model.digest) {
     return refuse(
       command,

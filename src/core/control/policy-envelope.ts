@@ -54,9 +54,9 @@ const envelopeFields = {
   coSignature: optional(signature, null),
   appendedMs: number(0),
 };
-const command: Shape<SignedEnvelope> = fields(envelopeFields);
-const published = fields({ kind: oneOf(['published']), command });
-const tuned = fields({ kind: oneOf(['tuned']), command, root: text });
+export const signedEnvelopeShape: Shape<SignedEnvelope> = fields(envelopeFields);
+const published = fields({ kind: oneOf(['published']), command: signedEnvelopeShape });
+const tuned = fields({ kind: oneOf(['tuned']), command: signedEnvelopeShape, root: text });
 const envelope: Shape<PolicyEnvelope> = (value) => {
   const read = published(value);
   return read === MISFIT ? tuned(value) : read;
@@ -82,8 +82,8 @@ export function readRevocations(json: Uint8Array): readonly SignedRevocation[] |
   return read !== MISFIT && read.length > REVOCATIONS_MAX ? MISFIT : read;
 }
 
-/** A Buffer would write itself as JSON in its own way. */
-function plainCommand({
+/** As JSON has it, and `signedEnvelopeShape` reads it: a Buffer would write itself in its own way. */
+export function plainCommand({
   commandId,
   scope,
   type,

@@ -1,5 +1,5 @@
 import type { Publication } from '../model/catalogue.ts';
-import { type PublishedModel, versionName } from '../model/published-model.ts';
+import { isSameVersion, type PublishedModel } from '../model/published-model.ts';
 import type { ScopeState } from '../rollout/rollout-state.ts';
 import type { ControllerState } from './controller-state.ts';
 import type { PublishedPolicy } from './published-policy.ts';
@@ -10,10 +10,8 @@ export function withModel(
   model: PublishedModel,
   publication: number,
 ): readonly Publication[] {
-  const name = versionName(model);
-  const isKnown = models.some((known) => versionName(known.model) === name);
-  if (!isKnown) return [...models, { model, publication }];
-  return models.map((known) => (versionName(known.model) === name ? { model, publication } : known));
+  const place = models.findIndex((known) => isSameVersion(known.model, model));
+  return place < 0 ? [...models, { model, publication }] : models.with(place, { model, publication });
 }
 
 /**

@@ -1,4 +1,5 @@
 import { listNames, shorten } from '../errors.ts';
+import { GrowingMap } from '../growing-map.ts';
 import type { KeyRing } from './key-ring.ts';
 
 /**
@@ -9,15 +10,21 @@ export interface SignatureState {
   /** Keys that a command took out. They stay out, whatever the key file says. */
   readonly revoked: ReadonlySet<string>;
   /** Nonces of accepted signatures, with their notAfter. */
-  readonly used: ReadonlyMap<string, number>;
+  readonly used: GrowingMap<string, number>;
+  /** The earliest notAfter of those. */
+  readonly earliestMs: number;
   /** The latest notAfter among forgotten nonces: a signature that is not valid for longer could be one of theirs. */
   readonly forgottenMs: number;
+  /** When nonces were forgotten last. */
+  readonly forgotAtMs: number;
 }
 
 export const INITIAL_SIGNATURE_STATE: SignatureState = {
   revoked: new Set(),
-  used: new Map(),
+  used: GrowingMap.of([]),
+  earliestMs: Number.POSITIVE_INFINITY,
   forgottenMs: Number.NEGATIVE_INFINITY,
+  forgotAtMs: Number.NEGATIVE_INFINITY,
 };
 
 /** A signature as far as memory needs it. */
@@ -29,6 +36,8 @@ export interface UsedSignature {
 
 /** A broker's clock may be set back: nonces are kept for so long after they are of no use. */
 const KEPT_MS = 24 * 3_600_000;
+/** Forgetting goes through all of them: no more often than this, so that a long log is read in a time that grows with its length alone. */
+const FORGET_EVERY_MS = 3_600_000;
 
 /** After a command was accepted at `atMs` with these signatures: their nonces are used, those that passed long ago are forgotten. */
 export function rememberSignatures(
@@ -36,14 +45,29 @@ export function rememberSignatures(
   signatures: readonly UsedSignature[],
   atMs: number,
 ): SignatureState {
-  const used = new Map<string, number>();
-  let { forgottenMs } = state;
-  for (const [nonce, notAfter] of state.used) {
-    if (notAfter + KEPT_MS < atMs) forgottenMs = Math.max(forgottenMs, notAfter);
-    else used.set(nonce, notAfter);
+  const isDue = state.earliestMs + KEPT_MS < atMs && atMs - state.forgotAtMs >= FORGET_EVERY_MS;
+  const kept = isDue ? forget(state, atMs) : state;
+  let { used, earliestMs } = kept;
+  for (const signature of signatures) {
+    used = used.with(nonceKey(signature), signature.notAfter);
+    earliestMs = Math.min(earliestMs, signature.notAfter);
   }
-  for (const signature of signatures) used.set(nonceKey(signature), signature.notAfter);
-  return { ...state, used, forgottenMs };
+  return { ...kept, used, earliestMs };
+}
+
+function forget(state: SignatureState, atMs: number): SignatureState {
+  const kept: [string, number][] = [];
+  let { forgottenMs } = state;
+  let earliestMs = Number.POSITIVE_INFINITY;
+  for (const [nonce, notAfter] of state.used) {
+    if (notAfter + KEPT_MS < atMs) {
+      forgottenMs = Math.max(forgottenMs, notAfter);
+    } else {
+      kept.push([nonce, notAfter]);
+      earliestMs = Math.min(earliestMs, notAfter);
+    }
+  }
+  return { ...state, used: GrowingMap.of(kept), earliestMs, forgottenMs, forgotAtMs: atMs };
 }
 
 export function revokeKey(state: SignatureState, keyId: string): SignatureState {

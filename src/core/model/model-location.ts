@@ -8,7 +8,7 @@ export type ModelLocation =
   | { readonly kind: 'http'; readonly url: string };
 
 const ALLOWED =
-  'an absolute folder, file:///…, http://… or https://… (S3-compatible stores answer to their https URL)';
+  'an absolute folder, file:///…, http://… or https://… (of an S3-compatible store its https URL)';
 
 /** @throws MillraceError INVALID_COMMAND */
 export function readModelLocation(source: string): ModelLocation {

@@ -44,6 +44,14 @@ export function versionName({ family, version }: { family: string; version: stri
   return `${family}@${version}`;
 }
 
+/** Whether they have the same name. */
+export function isSameVersion(
+  one: { family: string; version: string },
+  other: { family: string; version: string },
+): boolean {
+  return one.version === other.version && one.family === other.family;
+}
+
 /**
  * The canonical text of a version's files, whose digest is the version's: a line `millrace-model 1`, then for each file, by name, a line
  * `<sha256 hex>  <bytes>  <name>`. Every line ends with a line feed.

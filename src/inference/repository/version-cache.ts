@@ -9,6 +9,7 @@ import {
   rm,
   rmdir,
   stat,
+  utimes,
   writeFile,
 } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -29,6 +30,10 @@ export interface VersionCacheOptions {
 const CATALOGUE = 'catalogue.json';
 /** No fetch takes so long: what lies aside for longer is of a process that was killed. */
 const ASIDE_MS_MAX = 24 * 3_600_000;
+/** What somebody asked for within this time may be of a process that knows a newer catalogue, and is about to load it. */
+const ASKED_FOR_MS = 600_000;
+/** A version's folder: of a digest. Nothing else in the cache is ours to remove. */
+const DIGEST_FOLDER = /^[0-9a-f]{64}$/;
 
 /**
  * Files of published versions on this machine, each version in a folder of its digest, laid out as a model repository: `<sha256>/<family>/<version>/`.
@@ -56,7 +61,10 @@ export class VersionCache {
         allowed: `${bytesMax} bytes (worker.modelBytesMax)`,
       });
     const root = await this.#rootOf(model);
-    if (await this.#isWhole(root, model)) return root;
+    if (await this.#isWhole(root, model)) {
+      await this.#touch(folderOf(root, model));
+      return root;
+    }
     const aside = await this.#aside();
     try {
       await this.#write(aside, model, over);
@@ -70,11 +78,23 @@ export class VersionCache {
   }
 
   async forget(model: PublishedModel): Promise<void> {
-    const place = folderOf(await this.#rootOf(model), model);
-    await rm(place, { recursive: true, force: true });
-    // Another version may have the same files.
-    for (const parent of [dirname(place), dirname(dirname(place))])
-      await rmdir(parent).catch(() => undefined);
+    await removeVersion(folderOf(await this.#rootOf(model), model));
+  }
+
+  /**
+   * Removes every version that is none of these and that nobody asked for lately. Processes that share the folder may still serve it: once loaded, a
+   * version needs its files no more.
+   */
+  async retain(kept: readonly PublishedModel[]): Promise<void> {
+    const { folder, clock } = this.#options;
+    const names = new Set(kept.map((model) => folderOf(digestFolder(model), model)));
+    for (const place of await this.#places()) {
+      if (names.has(place)) continue;
+      const path = join(folder, place);
+      const since = await stat(path).catch(() => undefined);
+      if (since === undefined || clock.wallMs() - since.mtimeMs < ASKED_FOR_MS) continue;
+      await removeVersion(path);
+    }
   }
 
   async keep(text: string): Promise<void> {
@@ -99,17 +119,34 @@ export class VersionCache {
   }
 
   /** A real path, as the files below are held against it. */
-  async #rootOf({ digest }: PublishedModel): Promise<string> {
+  async #rootOf(model: PublishedModel): Promise<string> {
     const { folder } = this.#options;
     try {
       const real = await realpath(folder).catch(async () => {
         await mkdir(folder, { recursive: true });
         return realpath(folder);
       });
-      return join(real, digest.replace('sha256:', ''));
+      return join(real, digestFolder(model));
     } catch (error) {
       throw unwritable(folder, error);
     }
+  }
+
+  /** Of every version that lies here: `<sha256>/<family>/<version>`. */
+  async #places(): Promise<string[]> {
+    const { folder } = this.#options;
+    const within = async (place: string): Promise<string[]> =>
+      (await readdir(join(folder, place)).catch(() => [])).map((name) => join(place, name));
+    const roots = (await within('')).filter((name) => DIGEST_FOLDER.test(name));
+    const families = (await Promise.all(roots.map(within))).flat();
+    return (await Promise.all(families.map(within))).flat();
+  }
+
+  /** Says that the version is asked for, to whoever would remove it. */
+  async #touch(path: string): Promise<void> {
+    const now = new Date(this.#options.clock.wallMs());
+    // In a folder that cannot be written to nobody removes anything either.
+    await utimes(path, now, now).catch(() => undefined);
   }
 
   /** A place for what is not whole yet. What killed processes left at theirs is removed on the way. */
@@ -171,6 +208,16 @@ export class VersionCache {
       advice: 'Publish the version again when its source has the right file',
     });
   }
+}
+
+function digestFolder({ digest }: PublishedModel): string {
+  return digest.replace('sha256:', '');
+}
+
+/** The folders above it stay where another version has the same files. */
+async function removeVersion(place: string): Promise<void> {
+  await rm(place, { recursive: true, force: true });
+  for (const parent of [dirname(place), dirname(dirname(place))]) await rmdir(parent).catch(() => undefined);
 }
 
 function folderOf(root: string, { family, version }: PublishedModel): string {

@@ -3,7 +3,7 @@ import { type Dispatch, type DispatchAck, makeDispatchAck } from '../../contract
 import type { Clock } from '../../ports/clock.ts';
 import type { OutboundRecord } from '../../ports/message-bus.ts';
 import type { Delivery } from '../run-stage.ts';
-import type { WorkerLoad } from './worker.ts';
+import type { WorkerLoad } from './load-meter.ts';
 
 export interface AckSenderOptions {
   worker: string;

@@ -2,7 +2,7 @@ import type { LoadedModel, ScoreItem } from '../../ports/accelerator.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Counter } from '../../ports/telemetry.ts';
 import type { WorkerWindows } from './windows.ts';
-import type { WorkerJob } from './worker.ts';
+import type { WorkerJob } from './worker-job.ts';
 
 export interface ShadowScoringDeps {
   pool: string;

@@ -3,6 +3,7 @@ import type { Accelerator, LoadedModel } from '../../ports/accelerator.ts';
 import type { ControlStore } from '../../ports/control-store.ts';
 import type { ModelLibrary } from '../../ports/model-library.ts';
 import { type RunningStage, runStage } from '../run-stage.ts';
+import type { SignatureTrust } from '../signature-trust.ts';
 import {
   openDeadLetters,
   openResults,
@@ -42,6 +43,8 @@ export interface AcceleratorWorkerDeps extends StageDeps {
   library: ModelLibrary;
   /** `sha256:<hex>`. */
   digest(bytes: Uint8Array): string;
+  /** Whom published versions are taken from; from anybody where it is left out. */
+  trust?: SignatureTrust | undefined;
 }
 
 /** dispatch → scored-results: owns slots, queues, batches, runs the model, reports. */

@@ -11,7 +11,7 @@ import type { Clock } from '../../ports/clock.ts';
 import type { RandomStream } from '../../ports/random.ts';
 import { HeadScores } from './head-scores.ts';
 import type { Computed } from './results.ts';
-import type { WorkerJob } from './worker.ts';
+import type { WorkerJob } from './worker-job.ts';
 
 /** What was decided alike in the window that is open: kernel, memory, model version, variant, policy, epoch, arm, analysed or not. */
 interface OpenWindow {

@@ -1,8 +1,19 @@
 import type { ControllerState } from '../../core/control/controller-state.ts';
-import { catalogueEpoch, policiesInUse } from '../../core/control/published-models.ts';
+import { catalogueEpoch, policiesInUse, withModel } from '../../core/control/published-models.ts';
 import type { PublishedPolicy } from '../../core/control/published-policy.ts';
-import { CATALOGUE_SCOPE, type Catalogue, catalogueOf, writeCatalogue } from '../../core/model/catalogue.ts';
+import {
+  CATALOGUE_SCOPE,
+  type Catalogue,
+  catalogueOf,
+  catalogueRefusal,
+  fittedCatalogue,
+  writeCatalogue,
+} from '../../core/model/catalogue.ts';
+import type { ModelProof } from '../../core/model/model-proof.ts';
+import { type PublishedModel, versionName } from '../../core/model/published-model.ts';
 import { NO_SCOPE, type ScopeState } from '../../core/rollout/rollout-state.ts';
+import type { Logger } from '../../ports/telemetry.ts';
+import type { ModelProofs } from './model-proofs.ts';
 import type { PointerWriter } from './pointer-writer.ts';
 import type { PolicyTexts } from './policy-texts.ts';
 
@@ -11,6 +22,8 @@ export interface CataloguePointerDeps {
   /** `sha256:<hex>`. */
   digest(bytes: Uint8Array): string;
   texts: PolicyTexts;
+  proofs: Pick<ModelProofs, 'of'>;
+  logger: Logger;
 }
 
 /**
@@ -36,6 +49,17 @@ export class CataloguePointer {
     if (scope !== undefined) await this.#deps.pointers.bring(CATALOGUE_SCOPE, scope, state.term, over);
   }
 
+  /**
+   * Why the version cannot come into the catalogue: the store would not take it. What is in the log must get into the store.
+   * @param proof of its publication
+   */
+  refusal(state: ControllerState, model: PublishedModel, proof: ModelProof | undefined): string | undefined {
+    const models = withModel(state.models, model, state.publications + 1);
+    const proofOf = (name: string): ModelProof | undefined =>
+      name === versionName(model) ? proof : this.#deps.proofs.of(name);
+    return catalogueRefusal(this.#catalogueOf({ ...state, models }, proofOf), model);
+  }
+
   async reconcile(state: ControllerState): Promise<void> {
     const scope = this.#scopeOf(state);
     if (scope !== undefined) await this.#deps.pointers.reconcile(CATALOGUE_SCOPE, scope, state.term);
@@ -45,23 +69,29 @@ export class CataloguePointer {
     if (state.models.length === 0) return undefined;
     const epoch = catalogueEpoch(state);
     if (this.#current?.scope.epoch === epoch) return this.#current.scope;
-    const bytes = Buffer.from(writeCatalogue(this.#catalogueOf(state)));
+    const { catalogue, leftOut } = fittedCatalogue(
+      this.#catalogueOf(state, (name) => this.#deps.proofs.of(name)),
+    );
+    if (leftOut.length > 0)
+      this.#deps.logger.error(
+        { versions: leftOut.map(({ model }) => versionName(model)) },
+        'the catalogue of models is full: workers do not learn of these versions',
+      );
+    const bytes = Buffer.from(writeCatalogue(catalogue));
     const live = { digest: this.#deps.digest(bytes), name: CATALOGUE_SCOPE, version: state.publications };
     const scope = { ...NO_SCOPE, live, epoch };
     this.#current = { scope, bytes };
     return scope;
   }
 
-  #catalogueOf(state: ControllerState): Catalogue {
+  #catalogueOf(state: ControllerState, proofOf: (name: string) => ModelProof | undefined): Catalogue {
     const { texts } = this.#deps;
     const scopes = [...state.scopes.values()];
     const namedBy = (policies: readonly PublishedPolicy[]): Set<string> =>
       new Set(policies.flatMap(({ digest }) => texts.named(digest)));
     const published = scopes.flatMap((scope) => scope.published);
     texts.keep(new Set(published.map(({ digest }) => digest)));
-    return catalogueOf(state.models, {
-      inUse: namedBy(scopes.flatMap(policiesInUse)),
-      ever: namedBy(published),
-    });
+    const named = { inUse: namedBy(scopes.flatMap(policiesInUse)), ever: namedBy(published) };
+    return catalogueOf(state.models, named, proofOf);
   }
 }

@@ -24,6 +24,7 @@ import type { FleetVersions } from './fleet-versions.ts';
 import { LogTime } from './log-time.ts';
 import { lookOf } from './look.ts';
 import type { MetricPoller } from './metric-poller.ts';
+import { ModelProofs, modelProof } from './model-proofs.ts';
 import { PointerWriter } from './pointer-writer.ts';
 import { PolicyProofs, type ProvenBy } from './policy-proofs.ts';
 import { PolicyTexts } from './policy-texts.ts';
@@ -85,6 +86,7 @@ export class Controller {
   readonly #pastReader: CommandReader;
   readonly #gate: SignatureGate;
   readonly #proofs: PolicyProofs;
+  readonly #modelProofs = new ModelProofs();
   #state: ControllerState = INITIAL_CONTROLLER_STATE;
   #documents = new Map<string, Uint8Array>();
   /** Events of this term that no command brought about. */
@@ -101,7 +103,13 @@ export class Controller {
     this.#proofs = new PolicyProofs(deps.signer);
     this.#pointers = new PointerWriter({ store, clock, telemetry, document, proofs: this.#proofs });
     this.#texts = new PolicyTexts((wanted) => this.#documents.get(wanted), checkPolicy);
-    this.#catalogue = new CataloguePointer({ pointers: this.#pointers, digest, texts: this.#texts });
+    this.#catalogue = new CataloguePointer({
+      pointers: this.#pointers,
+      digest,
+      texts: this.#texts,
+      proofs: this.#modelProofs,
+      logger: telemetry.logger,
+    });
     this.#gate = new SignatureGate(config.acceptUnsigned, deps.signatures);
     const readsMetrics = deps.metrics !== undefined;
     const { signer } = deps;
@@ -142,7 +150,7 @@ export class Controller {
    * before the store has it, the next leader writes it.
    */
   async handle(record: InboundRecord, command: ControlCommand, over: AbortSignal): Promise<void> {
-    const input = await this.#read(record, command);
+    const input = this.#fitting(await this.#read(record, command), record, command);
     over.throwIfAborted();
     if (input.kind === 'publish-policy') this.#documents.set(input.policy.digest, command.body);
     await this.#act(input, { record, commandId: input.commandId, command }, over);
@@ -160,6 +168,15 @@ export class Controller {
     if (input.kind !== 'refused' || fleetVersions === undefined || fleetVersions.hasHeard()) return input;
     await fleetVersions.heard();
     return read();
+  }
+
+  /** A version that the catalogue has no room for is refused. */
+  #fitting(input: ControllerCommand, record: InboundRecord, command: ControlCommand): ControllerCommand {
+    if (input.kind !== 'publish-model') return input;
+    const { commandId, scope, actor, model } = input;
+    const proof = modelProof(command, model, record.timestampMs);
+    const reason = this.#catalogue.refusal(this.#state, model, proof);
+    return reason === undefined ? input : { kind: 'refused', commandId, scope, actor, reason };
   }
 
   /** Looks at every rollout that runs: what was seen, and what follows from it, goes into the log, and then into the store. */
@@ -248,6 +265,7 @@ export class Controller {
   #keep(event: ControllerEvent, by: ProvenBy): void {
     const live = 'scope' in event ? scopeState(this.#state, event.scope).live?.digest : undefined;
     this.#proofs.remember(event, by, live);
+    this.#modelProofs.remember(event, by);
     if (event.type !== 'policy-tuned') return;
     const { policy, text, epoch } = event;
     this.#documents.set(policy.digest, Buffer.from(text));
@@ -272,11 +290,13 @@ export class Controller {
     this.#state = INITIAL_CONTROLLER_STATE;
     this.#gate.forget();
     this.#proofs.forget();
+    this.#modelProofs.forget();
     this.#documents = new Map();
+    let next = 0;
     const decideUpTo = (limit: number): void => {
-      while (undecided[0] !== undefined && undecided[0][0] < limit) {
-        const [, { command, appendedMs }] = undecided[0];
-        undecided.shift();
+      for (let sent = undecided[next]; sent !== undefined && sent[0] < limit; sent = undecided[next]) {
+        const [, { command, appendedMs }] = sent;
+        next += 1;
         const input = this.#pastReader.read(command, this.#state, this.#state.lastMs, appendedMs);
         if (input.kind === 'publish-policy') this.#documents.set(input.policy.digest, command.body);
         for (const event of decide(this.#state, input)) {

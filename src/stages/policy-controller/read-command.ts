@@ -10,8 +10,8 @@ import {
   readStart,
   readTune,
 } from '../../core/control/read-body.ts';
+import { KEYS_SCOPE } from '../../core/control/revocations.ts';
 import type { CommandCheck } from '../../core/control/verify-command.ts';
-import { KEYS_SCOPE } from '../../core/control/verify-policy.ts';
 import { readPublishedModel } from '../../core/model/read-published-model.ts';
 import { leafBranches, type PolicyDocument } from '../../core/policy/document.ts';
 import { type RolloutTerms, stagesOf } from '../../core/rollout/rollout-terms.ts';

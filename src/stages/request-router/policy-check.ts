@@ -2,7 +2,8 @@ import { MillraceError } from '../../core/errors.ts';
 import type { CompiledPolicy } from '../../core/policy/compile.ts';
 import { DOCUMENT_LIMITS } from '../../core/policy/source.ts';
 import type { PolicyRef } from '../../ports/control-store.ts';
-import { type PolicyTrust, SignatureCheck } from './signature-check.ts';
+import type { SignatureTrust } from '../signature-trust.ts';
+import { SignatureCheck } from './signature-check.ts';
 
 export interface PolicyCheckOptions {
   /** `sha256:<hex>` of the exact bytes. */
@@ -14,7 +15,7 @@ export interface PolicyCheckOptions {
    */
   compile(bytes: Uint8Array, root?: Uint8Array): CompiledPolicy | Promise<CompiledPolicy>;
   /** Whom policies are taken from; from anybody where it is left out. */
-  trust?: PolicyTrust | undefined;
+  trust?: SignatureTrust | undefined;
   /** Whose pointer names the policies, such as `policy/feed-router`. */
   scope: string;
 }

@@ -16,6 +16,7 @@ import { describe, expect, it } from 'vitest';
 import { silentTelemetry } from '../../../src/adapters/memory/telemetry.ts';
 import { folderModelSource } from '../../../src/adapters/model-source/folder.ts';
 import { systemClock } from '../../../src/adapters/system/clock.ts';
+import { modelBody } from '../../../src/core/model/model-proof.ts';
 import type { PublishedModel } from '../../../src/core/model/published-model.ts';
 import { modelLibrary } from '../../../src/inference/model-library.ts';
 import { describeVersion } from '../../../src/inference/repository/describe-version.ts';
@@ -72,6 +73,12 @@ describe('a library of published versions', () => {
     expect((await repository.readGraph(version)).byteLength).toBeGreaterThan(1_000);
     expect((await repository.readGolden(version)).cases.length).toBeGreaterThan(0);
     expect(repository.families[0]?.versions.map((known) => known.version)).toEqual(['1']);
+  });
+
+  it('has versions in the text that signatures of their publication are checked by', async () => {
+    const { publish } = await setUp();
+    const model = await publish();
+    expect(modelBody(model)).toBe(JSON.stringify(model));
   });
 
   it('takes from the folder what is whole there, and fetches anew what is not', async () => {
@@ -182,6 +189,74 @@ describe('a library of published versions', () => {
     await library.forget(model);
     expect(await readdir(folder)).toEqual(['catalogue.json']);
     expect(() => repository.version('ranker', '2')).toThrow(/no such version/);
+  });
+
+  describe('retains what is named', () => {
+    /** Version 2 as an earlier process left it in the cache, long ago, beside what is not of the library. */
+    async function leftBehind() {
+      const set = await setUp();
+      const model = await set.publish();
+      await set.open().fetch(model, never);
+      const place = join(set.folder, model.digest.replace('sha256:', ''), 'ranker/2');
+      const long = Date.now() / 1_000 - 3_600;
+      await utimes(place, long, long);
+      await mkdir(join(set.folder, 'notes'));
+      return { ...set, model, place };
+    }
+
+    it('and removes what no catalogue names any more, and nothing that is not its own', async () => {
+      const { folder, library, model } = await leftBehind();
+      await library.retain([model]);
+      expect((await readdir(folder)).sort()).toEqual([model.digest.replace('sha256:', ''), 'notes']);
+      await library.retain([{ ...model, version: '7' }]);
+      expect(await readdir(folder)).toEqual(['notes']);
+      await library.retain([]);
+    });
+
+    it('and what this process serves, whatever the catalogue says', async () => {
+      const { repository, library, model, place } = await leftBehind();
+      await library.fetch(model, never);
+      const long = Date.now() / 1_000 - 3_600;
+      await utimes(place, long, long);
+      await library.retain([]);
+      expect((await repository.readGraph(repository.version('ranker', '2'))).byteLength).toBeGreaterThan(0);
+      await library.forget(model);
+      expect(await readdir(join(place, '..')).catch(() => 'gone')).toBe('gone');
+    });
+
+    it('and what another process of the machine asked for just now: it may know a newer catalogue', async () => {
+      const { folder, library, open, model } = await leftBehind();
+      await open().fetch(model, never);
+      await library.retain([]);
+      expect((await readdir(folder)).sort()).toEqual([model.digest.replace('sha256:', ''), 'notes']);
+    });
+
+    it('and is waited for by who fetches meanwhile, as it would find what is being removed', async () => {
+      const order: string[] = [];
+      const from: ModelSource = {
+        read: (...how) => {
+          order.push('read');
+          return source.read(...how);
+        },
+      };
+      const { folder, library, publish } = await setUp({ from });
+      const long = Date.now() / 1_000 - 3_600;
+      for (let n = 0; n < 60; n += 1) {
+        const place = join(folder, String(n).padStart(64, '0'), 'ranker/9');
+        await mkdir(place, { recursive: true });
+        await utimes(place, long, long);
+      }
+      const retained = library.retain([]).then(() => order.push('retained'));
+      const model = await publish();
+      await Promise.all([retained, library.fetch(model, never)]);
+      expect(order[0]).toBe('retained');
+      expect(await readdir(folder)).toEqual([model.digest.replace('sha256:', '')]);
+    });
+
+    it('where nothing was ever fetched', async () => {
+      const { library } = await setUp();
+      await library.retain([]);
+    });
   });
 
   it.each([

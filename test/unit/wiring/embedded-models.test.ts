@@ -1,11 +1,11 @@
 import { cpSync } from 'node:fs';
 import { expect, it, vi } from 'vitest';
 import { silentTelemetry } from '../../../src/adapters/memory/telemetry.ts';
+import { folderModelSource } from '../../../src/adapters/model-source/folder.ts';
 import { parseRequest } from '../../../src/cli/request-file.ts';
 import { connect } from '../../../src/client/client.ts';
 import { readUserFile } from '../../../src/config/user-file.ts';
 import { describeVersion } from '../../../src/inference/repository/describe-version.ts';
-import { anyModelSource } from '../../../src/wiring/model-source.ts';
 import { embedded } from '../../../src/wiring/sdk.ts';
 import { temporaryFolder } from '../cli/temporary-folder.ts';
 import { rankerVersion } from '../inference/ranker-version.ts';
@@ -37,7 +37,7 @@ it(
     expect(await versionFor('ranker')).toBe('SCORED 1');
     expect(await versionFor('ranker@7')).toMatch(/^REJECTED/);
 
-    const described = await describeVersion(anyModelSource(), source, new AbortController().signal);
+    const described = await describeVersion(folderModelSource(), source, new AbortController().signal);
     const body = JSON.stringify({ ...described, source });
     await client.control.publish({ scope: 'model/ranker', type: 'PUBLISH_MODEL', body });
     await vi.waitFor(async () => expect(await versionFor('ranker@7')).toBe('SCORED 7'), PATIENCE_MS);

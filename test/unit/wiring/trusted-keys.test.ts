@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { silentTelemetry } from '../../../src/adapters/memory/telemetry.ts';
 import { generateEd25519 } from '../../../src/adapters/system/ed25519.ts';
 import { loadSettings } from '../../../src/config/load-settings.ts';
-import { controllerSigner, policyTrust } from '../../../src/wiring/trusted-keys.ts';
+import { controllerSigner, storeTrust } from '../../../src/wiring/trusted-keys.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -52,7 +52,7 @@ describe("the controller's own key", () => {
   });
 });
 
-describe('what a router takes policies by', () => {
+describe('what routers take policies by, and workers model versions', () => {
   it.each([
     [
       'nothing, where there is nothing to check with and leave to do without',
@@ -62,10 +62,12 @@ describe('what a router takes policies by', () => {
     ],
     ['the keys, where unsigned ones pass as well', { acceptUnsigned: true, keys: 'keys.yaml' }, 2, ''],
     ['the keys', { keys: 'keys.yaml' }, 2, 'policies of the store must be signed'],
-    ['no key, and so no policy', {}, 0, 'every policy of the store will be refused'],
+    ['no key, and so no policy', {}, 0, 'all policies of the store will be refused'],
   ])('is %s', (_name, controller, keys, said) => {
     const { settings, logger, logs } = given(controller);
-    expect(policyTrust(settings, logger)?.keys.size).toBe(keys);
+    expect(storeTrust(settings, 'policies', logger)?.keys.size).toBe(keys);
     expect(JSON.stringify(logs)).toContain(said);
+    expect(storeTrust(settings, 'model versions', logger)?.keys.size).toBe(keys);
+    expect(JSON.stringify(logs)).toContain(said.replace('policies', 'model versions'));
   });
 });

@@ -168,3 +168,28 @@ describe('any sequence of commands', () => {
     );
   });
 });
+
+describe('a long log', () => {
+  it('of 100 000 commands is folded in a time that grows with its length alone', () => {
+    let state = given(publish(1), publish(2));
+    for (let n = 0; n < 100_000; n += 1) {
+      const [event] = decide(state, rollBack(1 + (n % 2), `r${n}`));
+      if (event !== undefined) state = evolve(state, event);
+    }
+    expect(state.decided.size).toBe(100_002);
+    expect(scopeState(state, scope).epoch).toBe(100_002);
+    expect(decide(state, rollBack(1, 'r0'))).toEqual([]);
+  });
+
+  it('leaves every state before as it was', () => {
+    const before = given(publish(1));
+    const [left] = decide(before, publish(2, 'left'));
+    const [right] = decide(before, publish(3, 'right'));
+    const [one, other] = [left, right].map((event) => (event === undefined ? before : evolve(before, event)));
+    expect([before, one, other].map((state) => [...(state?.decided ?? [])].map(([id]) => id))).toEqual([
+      ['p1'],
+      ['p1', 'left'],
+      ['p1', 'right'],
+    ]);
+  });
+});

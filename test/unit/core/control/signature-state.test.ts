@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   INITIAL_SIGNATURE_STATE,
@@ -6,7 +7,7 @@ import {
   revocationRefusal,
   revokeKey,
 } from '../../../../src/core/control/signature-state.ts';
-import { HOUR_MS, NOW_MS, person, ringOf } from './keys.fixture.ts';
+import { HOUR_MS, MINUTE_MS, NOW_MS, person, ringOf } from './keys.fixture.ts';
 
 const ring = ringOf(person('ana'), person('ben'), person('tuner', { role: 'controller' }));
 
@@ -37,7 +38,7 @@ describe('the memory of nonces', () => {
     state = rememberSignatures(state, [signature('b', 25)], NOW_MS + 25 * HOUR_MS);
     expect(state.used.size).toBe(2);
     state = rememberSignatures(state, [], NOW_MS + 25 * HOUR_MS + 1);
-    expect([...state.used.values()]).toEqual([NOW_MS + 25 * HOUR_MS]);
+    expect([...state.used].map(([, notAfter]) => notAfter)).toEqual([NOW_MS + 25 * HOUR_MS]);
     expect([
       isUsed(state, signature('a', 1)),
       isUsed(state, signature('c', 1)),
@@ -58,6 +59,37 @@ describe('the memory of nonces', () => {
   it('changes nothing of the state before', () => {
     rememberSignatures(INITIAL_SIGNATURE_STATE, [signature('a', 1)], NOW_MS);
     revokeKey(INITIAL_SIGNATURE_STATE, 'ana');
-    expect(INITIAL_SIGNATURE_STATE).toEqual({ revoked: new Set(), used: new Map(), forgottenMs: -Infinity });
+    expect(INITIAL_SIGNATURE_STATE).toMatchObject({ revoked: new Set(), forgottenMs: -Infinity });
+    expect([...INITIAL_SIGNATURE_STATE.used]).toEqual([]);
+  });
+
+  it('is as one that forgets at once, whatever comes when: it only remembers some for an hour longer', () => {
+    const step = fc.record({ afterMinutes: fc.nat(600), hours: fc.nat(24), nonce: fc.nat(30) });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        let state = INITIAL_SIGNATURE_STATE;
+        let atMs = NOW_MS;
+        const used = new Map<string, number>();
+        for (const { afterMinutes, hours, nonce } of steps) {
+          atMs += afterMinutes * MINUTE_MS;
+          const sent = { keyId: 'ana', nonce: `n${nonce}`, notAfter: atMs + hours * HOUR_MS };
+          const lately = used.get(sent.nonce) ?? 0;
+          if (isUsed(state, sent)) expect(lately).toBeGreaterThan(atMs - 25 * HOUR_MS - 600 * MINUTE_MS);
+          else {
+            expect(lately + 24 * HOUR_MS).toBeLessThan(atMs);
+            state = rememberSignatures(state, [sent], atMs);
+            used.set(sent.nonce, sent.notAfter);
+          }
+        }
+      }),
+    );
+  });
+
+  it('of 100 000 signatures is made in a time that grows with their number alone', () => {
+    let state = INITIAL_SIGNATURE_STATE;
+    for (let n = 0; n < 100_000; n += 1)
+      state = rememberSignatures(state, [signature(`n${n}`, 1 + n / 1_000)], NOW_MS + n * 3_600);
+    expect(state.used.size).toBeGreaterThan(20_000);
+    expect(isUsed(state, signature('n99999', 101))).toBe(true);
   });
 });

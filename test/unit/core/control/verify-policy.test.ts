@@ -10,7 +10,8 @@ import {
   writeEnvelope,
   writeRevocations,
 } from '../../../../src/core/control/policy-envelope.ts';
-import { foldRevocations, verifyPolicy } from '../../../../src/core/control/verify-policy.ts';
+import { foldRevocations } from '../../../../src/core/control/revocations.ts';
+import { verifyPolicy } from '../../../../src/core/control/verify-policy.ts';
 import { command, HOUR_MS, NOW_MS, type Person, person, ringOf, signed, verify } from './keys.fixture.ts';
 
 const ana = person('ana', { scopes: ['policy/*', 'keys'] });

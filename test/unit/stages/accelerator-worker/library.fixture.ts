@@ -16,6 +16,8 @@ export interface HandDrivenLibrary {
   /** Models that were loaded, by name. */
   readonly models: Map<string, HandDrivenModel>;
   kept: string | undefined;
+  /** Versions of which the files were to stay, each time that others were to go. */
+  readonly retained: string[];
 }
 
 export function handDrivenLibrary(): HandDrivenLibrary {
@@ -29,6 +31,7 @@ export function handDrivenLibrary(): HandDrivenLibrary {
     did,
     models,
     kept: undefined,
+    retained: [],
     library: {
       async fetch(model: PublishedModel) {
         did.push(`fetch ${versionName(model)}`);
@@ -37,6 +40,13 @@ export function handDrivenLibrary(): HandDrivenLibrary {
         return { isOfFolder: false };
       },
       forget: async (model) => void did.push(`forget ${versionName(model)}`),
+      retain: async (models) =>
+        void hand.retained.push(
+          models
+            .map(({ version }) => version)
+            .sort()
+            .join(' '),
+        ),
       keepCatalogue: async (text) => {
         hand.kept = text;
       },
@@ -68,6 +78,7 @@ export function noLibrary(): ModelLibrary {
       throw new MillraceError('INVALID_MODEL', 'there is no library');
     },
     forget: async () => undefined,
+    retain: async () => undefined,
     keepCatalogue: async () => undefined,
     keptCatalogue: async () => undefined,
   };

@@ -28,6 +28,7 @@ function setUp({ hand = handDrivenLibrary(), versionsMax = 3 }: Setup = {}) {
   const writer = server.connect();
   const folder = handDrivenModel();
   const loaded = new LoadedVersions([folder]);
+  const telemetry = silentTelemetry();
   const busy = new Set<string>();
   const versions = new PublishedVersions(
     { versionsMax, unloadAfterMs: 60_000 },
@@ -39,7 +40,7 @@ function setUp({ hand = handDrivenLibrary(), versionsMax = 3 }: Setup = {}) {
       digest: sha256,
       clock,
       random: seededRandom(1).stream('models'),
-      telemetry: silentTelemetry(),
+      telemetry,
       inUse: ({ version }) => busy.has(version),
       onChange: () => undefined,
     },
@@ -72,12 +73,22 @@ function setUp({ hand = handDrivenLibrary(), versionsMax = 3 }: Setup = {}) {
     expect(isStarted).toBe(true);
     await starting;
   };
-  return { clock, server, hand, loaded, versions, busy, write, catalogue, shown, start };
+  /** Lines of the log about versions that are refused. */
+  const refusals = (): string[] =>
+    telemetry.logs
+      .filter(({ message }) => message.startsWith('a published version is refused'))
+      .map(({ fields }) => `${fields.model} ${fields.reason}`);
+  return { clock, server, hand, loaded, versions, busy, write, catalogue, shown, refusals, start };
 }
 
 function catalogued(name: string): CataloguedModel {
   const [version = '', publication = version] = name.replace('!', '').split('/');
-  return { model: publishedModel(version), publication: Number(publication), isNamed: name.includes('!') };
+  return {
+    model: publishedModel(version),
+    publication: Number(publication),
+    isNamed: name.includes('!'),
+    proof: undefined,
+  };
 }
 
 const refusal = (why: string): MillraceError => new MillraceError('INVALID_MODEL', why);
@@ -139,15 +150,110 @@ describe('published versions', () => {
     expect(shown()).toEqual(['3 READY', '4 READY']);
   });
 
-  it('whose source is away are tried again by themselves', async () => {
-    const { hand, catalogue, shown, start, clock } = setUp();
+  it('whose source is away are tried again by themselves, and the log says so once', async () => {
+    const { hand, catalogue, shown, refusals, start, clock } = setUp();
     await start();
     hand.unfetched.set('ranker@3', absence('the server answers 503'));
     await catalogue('3');
     expect(shown()).toEqual(['3 FAILED the server answers 503']);
+    await clock.advanceBy(60_000);
+    expect(hand.did.filter((step) => step === 'fetch ranker@3').length).toBeGreaterThanOrEqual(4);
+    expect(refusals()).toEqual(['ranker@3 the server answers 503']);
+    hand.unfetched.set('ranker@3', absence('the server answers 404'));
+    await clock.advanceBy(60_000);
+    expect(refusals().slice(1)).toEqual(['ranker@3 the server answers 404']);
     hand.unfetched.clear();
     await clock.advanceBy(20_000);
     expect(shown()).toEqual(['3 READY']);
+  });
+
+  it('with a fault that only another publication mends are not tried again, and the log says so once', async () => {
+    const { hand, catalogue, shown, refusals, start, clock } = setUp();
+    await start();
+    hand.unfetched.set('ranker@3', refusal('the version is larger than a worker takes'));
+    await catalogue('3/1');
+    await clock.advanceBy(3_600_000);
+    await catalogue('3/1', '2/1');
+    expect(hand.did.filter((step) => step === 'fetch ranker@3')).toHaveLength(1);
+    expect(refusals()).toEqual(['ranker@3 the version is larger than a worker takes']);
+    await catalogue('3/2', '2/1');
+    expect(refusals()).toHaveLength(2);
+    expect(shown()[0]).toBe('3 FAILED the version is larger than a worker takes');
+  });
+
+  it('that a worker has no room for wait until another goes, and not for a time', async () => {
+    const { hand, catalogue, shown, refusals, start, clock } = setUp({ versionsMax: 1 });
+    await start();
+    await catalogue('2!');
+    await catalogue('2!', '3!');
+    const full = 'this worker holds 1 published versions (allowed: 1 (worker.modelVersionsMax))';
+    expect(shown()).toEqual(['2 READY', `3 FAILED ${full}`]);
+    const steps = hand.did.length;
+    await clock.advanceBy(3_600_000);
+    expect(hand.did).toHaveLength(steps);
+    expect(refusals()).toEqual([`ranker@3 ${full}`]);
+    await catalogue('3!');
+    expect(shown()).toEqual(['3 READY']);
+  });
+
+  it('that a worker has no room for any more once they are loaded are unloaded again', async () => {
+    const hand = handDrivenLibrary();
+    const { catalogue, shown, start, clock } = setUp({ hand, versionsMax: 1 });
+    await start();
+    await catalogue('2');
+    const load = hand.backend.load;
+    const held = Promise.withResolvers<void>();
+    hand.backend.load = async (...how) => {
+      await held.promise;
+      return load(...how);
+    };
+    // 3 would take the place of 2, which a policy names meanwhile
+    await catalogue('2', '3');
+    await catalogue('2!', '3');
+    held.resolve();
+    await clock.advanceBy(1_000);
+    expect(shown()[0]).toBe('2 READY');
+    expect(shown()[1]).toMatch(/^3 FAILED this worker holds 1/);
+    expect(hand.did.at(-1)).toBe('unload ranker@3');
+  });
+
+  it('that are loaded stay as they are, whatever other files come under their name', async () => {
+    const { hand, loaded, catalogue, write, shown, refusals, start, clock } = setUp();
+    await start();
+    await catalogue('3!');
+    const serving = loaded.modelFor('ranker', '3', 'BASELINE');
+    const model = publishedModel('3', { 'config.yaml': 'format: 1', 'model.onnx': 'another graph' });
+    await write(writeCatalogue({ versions: [{ ...catalogued('3!'), model }] }), 7);
+    await clock.advanceBy(120_000);
+    expect(shown()).toEqual(['3 READY']);
+    expect(loaded.modelFor('ranker', '3', 'BASELINE')).toBe(serving);
+    expect(hand.did).toHaveLength(2);
+    expect(refusals()).toEqual([expect.stringMatching(/^ranker@3 it is loaded with other files, sha256:/)]);
+  });
+
+  it('that come to have other files while they are loaded are loaded anew, and the first ones go', async () => {
+    const hand = handDrivenLibrary();
+    const { catalogue, write, shown, start, clock } = setUp({ hand });
+    await start();
+    const load = hand.backend.load;
+    const held = Promise.withResolvers<void>();
+    hand.backend.load = async (...how) => {
+      await held.promise;
+      return load(...how);
+    };
+    await catalogue('3');
+    const model = publishedModel('3', { 'config.yaml': 'format: 1', 'model.onnx': 'another graph' });
+    await write(writeCatalogue({ versions: [{ ...catalogued('3'), model }] }), 7);
+    await clock.advanceBy(1_500);
+    held.resolve();
+    await clock.advanceBy(1_000);
+    expect(shown()).toEqual(['3 READY']);
+    expect(hand.did.slice(1)).toEqual([
+      'load ranker@3 beside others',
+      'unload ranker@3',
+      'fetch ranker@3',
+      'load ranker@3 beside others',
+    ]);
   });
 
   it('that left the catalogue are unloaded after a while: first for routers, then for requests, then for good', async () => {
@@ -236,6 +342,28 @@ describe('published versions', () => {
     await starting;
     expect(second.shown()).toEqual(['2 READY']);
     expect(hand.did).toEqual(['fetch ranker@2', 'load ranker@2']);
+  });
+
+  it('leave no files behind that no catalogue names, also of before this life; those that serve stay', async () => {
+    const hand = handDrivenLibrary();
+    const first = setUp({ hand });
+    await first.start();
+    await first.catalogue('2!', '3');
+    await first.versions.close();
+    const second = setUp({ hand });
+    hand.retained.length = 0;
+    second.server.stop();
+    const starting = second.versions.start();
+    await second.clock.advanceBy(1_000);
+    await starting;
+    // others may know more than what was kept
+    expect(hand.retained).toEqual([]);
+    second.server.start();
+    await second.catalogue('3', '4');
+    expect(hand.retained).toEqual(['2 3 4']);
+    await second.clock.advanceBy(120_000);
+    await second.catalogue('4');
+    expect(hand.retained.at(-1)).toBe('3 4');
   });
 
   it('do not hold up a start for ever', async () => {

@@ -143,6 +143,7 @@ describe('heartbeats', () => {
       model: publishedModel(version),
       publication,
       isNamed: false,
+      proof: undefined,
     }));
     const text = writeCatalogue({ versions });
     const store = server.connect();

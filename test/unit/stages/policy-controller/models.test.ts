@@ -67,6 +67,44 @@ describe('model versions', () => {
     expect(await catalogue(room)).toBeUndefined();
   });
 
+  it('that the catalogue has no room for are refused before anything is written, and the controller goes on', async () => {
+    const room = await openControlRoom();
+    await lead(room, { deps });
+    // of the characters that are longest in JSON
+    const source = `/${'\u0001'.repeat(1_000)}`;
+    const texts = Object.fromEntries([
+      ['config.yaml', 'format: 1'],
+      ...Array.from({ length: 31 }, (_, n) => [`${n}${'x'.repeat(126)}`, 'weights']),
+    ]);
+    const large = (n: number): ControlCommand =>
+      publishModel(model('1', texts, { family: `family-${n}`, source }), {
+        commandId: `model-${n}`,
+        scope: `model/family-${n}`,
+      });
+    for (let n = 0; room.events.at(-1)?.accepted !== false && n < 100; n += 1) {
+      await room.send(large(n));
+      await room.world.clock.advanceBy(100);
+    }
+    const taken = room.events.length - 2;
+    expect(taken).toBeGreaterThan(60);
+    expect(room.events.at(-1)).toMatchObject({
+      type: 'command-refused',
+      scope: `model/family-${taken}`,
+      reason: expect.stringMatching(/would have 10\d{5} bytes; allowed: 1048576/),
+    });
+    const before = await catalogue(room);
+    expect(before).toContain(`family-${taken - 1}@1`);
+    expect(before).not.toContain(`family-${taken}@1`);
+    await room.send(publishModel(model('3'), { commandId: 'small' }));
+    await room.world.clock.advanceBy(100);
+    expect(room.events.at(-1)).toMatchObject({ reason: null, accepted: true });
+    expect(await catalogue(room)).toContain('ranker@3');
+    // who leads next finds the same
+    await lead(room, { deps });
+    await room.world.clock.advanceBy(10_000);
+    expect(await catalogue(room)).toContain('ranker@3');
+  });
+
   it('that a policy names are marked from its publication on', async () => {
     const room = await openControlRoom();
     await lead(room, { deps });

@@ -1,0 +1,148 @@
+import type { Work } from '../../core/batching/work-queue.ts';
+import { MillraceError } from '../../core/errors.ts';
+import type { BatchResult, ItemResult, LoadedModel } from '../../ports/accelerator.ts';
+import type { Clock } from '../../ports/clock.ts';
+import type { JobEndings } from './job-endings.ts';
+import type { JobQueue } from './job-queue.ts';
+import type { LoadMeter } from './load-meter.ts';
+import { failedResult, scoredResult } from './results.ts';
+import type { ShadowScoring } from './shadow-scoring.ts';
+import type { WorkerWindows } from './windows.ts';
+import { itemOf, type WorkerJob } from './worker-job.ts';
+
+export interface BatchRunnerConfig {
+  /** Batches on the accelerator at once; more than 1 overlaps packing with computing. */
+  batchesInFlightMax: number;
+  /** How often a request that the model fails on is tried alone before it is a dead letter. */
+  tries: number;
+}
+
+export interface BatchRunnerDeps {
+  clock: Clock;
+  queue: JobQueue;
+  meter: LoadMeter;
+  endings: JobEndings;
+  windows: Pick<WorkerWindows, 'scored'>;
+  shadow: Pick<ShadowScoring, 'offer'>;
+}
+
+type Batch = readonly Work<WorkerJob>[];
+
+/** Runs what the queue says, a few batches at once, and ends what was computed. */
+export class BatchRunner {
+  readonly #config: BatchRunnerConfig;
+  readonly #deps: BatchRunnerDeps;
+  #running = 0;
+  /** Batches on the accelerator, by model. */
+  readonly #runningOf = new Map<LoadedModel, number>();
+  #pumping = false;
+
+  constructor(config: BatchRunnerConfig, deps: BatchRunnerDeps) {
+    this.#config = config;
+    this.#deps = deps;
+  }
+
+  get running(): number {
+    return this.#running;
+  }
+
+  isRunning(model: LoadedModel): boolean {
+    return this.#runningOf.has(model);
+  }
+
+  /** Once per turn of the event loop, after all records of a fetch are queued: the batch is then as full as it can be. */
+  pumpSoon(): void {
+    if (this.#pumping) return;
+    this.#pumping = true;
+    this.#deps.clock.after(0, () => {
+      this.#pumping = false;
+      this.#pump();
+    });
+  }
+
+  #pump(): void {
+    const { clock, queue, endings } = this.#deps;
+    while (this.#running < this.#config.batchesInFlightMax) {
+      const nowMs = clock.monotonicMs();
+      const batch = queue.next(nowMs, (work) => endings.expire(work.payload, nowMs));
+      if (batch === undefined) return;
+      this.#run(batch, nowMs);
+    }
+  }
+
+  #run(batch: Batch, startedMs: number): void {
+    const first = batch[0];
+    if (first === undefined) return;
+    const items = batch.map((work) => itemOf(work.payload));
+    const { model, delivery } = first.payload;
+    this.#runs(model, 1);
+    model.run(items, delivery.value.kernel, delivery.value.memory).then(
+      (result) => {
+        this.#runs(model, -1);
+        this.#finish(batch, result, startedMs);
+      },
+      (error: unknown) => {
+        this.#runs(model, -1);
+        this.#fail(batch, error, startedMs);
+      },
+    );
+  }
+
+  #runs(model: LoadedModel, more: 1 | -1): void {
+    this.#running += more;
+    const running = (this.#runningOf.get(model) ?? 0) + more;
+    if (running > 0) this.#runningOf.set(model, running);
+    else this.#runningOf.delete(model);
+  }
+
+  #finish(batch: Batch, result: BatchResult, startedMs: number): void {
+    const predictedMs = batch.reduce((sum, work) => sum + work.predictedMs, 0);
+    this.#deps.meter.completed(batch.length, predictedMs, result.computeMs);
+    const bytesMoved = result.bytesMoved / batch.length;
+    batch.forEach((work, index) => {
+      const item: ItemResult = result.items[index] ?? {
+        status: 'failed',
+        error: new MillraceError('MODEL_FAILED', 'the backend gave no result for the request'),
+      };
+      this.#end(work, item, { startedMs, computeMs: result.computeMs, bytesMoved });
+    });
+    this.#pump();
+  }
+
+  #end(
+    { payload: job, deadlineMs }: Work<WorkerJob>,
+    item: ItemResult,
+    { startedMs, computeMs, bytesMoved }: { startedMs: number; computeMs: number; bytesMoved: number },
+  ): void {
+    const { clock, endings, windows, shadow } = this.#deps;
+    const { delivery, request, model } = job;
+    const computed = endings.computed(delivery, request, startedMs, computeMs);
+    if (item.status !== 'scored') {
+      endings.end(delivery, failedResult(computed, item.error));
+      return;
+    }
+    const late = deadlineMs < clock.monotonicMs();
+    const scored = scoredResult(computed, item.scores, model, late);
+    windows.scored(job, computed, item.scores, bytesMoved);
+    endings.end(delivery, scored);
+    shadow.offer(job, itemOf(job));
+  }
+
+  /** The backend gave up on the whole batch: one by one, so that one request's fault is not another's; who fails alone, and again, is poison. */
+  #fail(batch: Batch, error: unknown, startedMs: number): void {
+    const { clock, meter, queue } = this.#deps;
+    meter.failed(clock.monotonicMs() - startedMs);
+    const retries = batch.length === 1 ? 1 : 0;
+    for (const work of batch) {
+      work.payload.failures += retries;
+      if (work.payload.failures < this.#config.tries) queue.pushAlone(work);
+      else this.#poison(work.payload, error);
+    }
+    this.#pump();
+  }
+
+  #poison({ delivery, failures }: WorkerJob, error: unknown): void {
+    const message = error instanceof Error ? error.message : String(error);
+    this.#deps.endings.deadLetter(delivery, 'POISON', `the model failed on it ${failures} times: ${message}`);
+  }
+}

@@ -1,0 +1,21 @@
+import type { Dispatch, ScoreRequest } from '../../contracts/records.ts';
+import type { LoadedModel, ScoreItem } from '../../ports/accelerator.ts';
+import type { Delivery } from '../run-stage.ts';
+
+/** A dispatch that the worker took up, and the model that scores it. */
+export interface WorkerJob {
+  delivery: Delivery<Dispatch>;
+  request: ScoreRequest;
+  model: LoadedModel;
+  /** How often the model failed on it alone. */
+  failures: number;
+}
+
+export function itemOf({ request, delivery }: WorkerJob): ScoreItem {
+  return {
+    requestTensors: request.requestTensors,
+    candidateTensors: request.candidateTensors,
+    hints: request.hints,
+    scoreLimit: delivery.value.scoreLimit,
+  };
+}
