@@ -1,6 +1,7 @@
 import type { Dispatch, ScoredResult, ScoreRequest } from '../../contracts/records.ts';
-import type { ErrorCode } from '../../core/errors.ts';
+import { type ErrorCode, MillraceError } from '../../core/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
+import type { OutboundRecord } from '../../ports/message-bus.ts';
 import type { ResultWriter } from '../results.ts';
 import type { Delivery } from '../run-stage.ts';
 import type { AckSender } from './ack-sender.ts';
@@ -25,11 +26,21 @@ export class JobEndings {
     this.#deps = deps;
   }
 
+  /** A result that no record can hold (scores of many heads for many candidates) makes its own request a dead letter, and none beside it. */
   end(delivery: Delivery<Dispatch>, result: ScoredResult): void {
     const { windows, acks, results } = this.#deps;
+    let record: OutboundRecord;
+    try {
+      record = results.record(result, delivery.value.resultPartition);
+    } catch (error) {
+      const code = error instanceof MillraceError ? error.code : 'POISON';
+      const message = error instanceof Error ? error.message : String(error);
+      this.deadLetter(delivery, code, `its result cannot be sent: ${message}`);
+      return;
+    }
     windows.ended(delivery.value, result.outcome, result.late);
     acks.completed(delivery);
-    delivery.finish([results.record(result, delivery.value.resultPartition)]);
+    delivery.finish([record]);
   }
 
   /** Its budget ran out before compute. */

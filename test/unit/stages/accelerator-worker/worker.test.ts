@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { MillraceError } from '../../../../src/core/errors.ts';
 import { codecs, endings, onlyResult, scoreRequest } from '../records.fixture.ts';
-import { handDrivenModel } from './model.fixture.ts';
+import { handDrivenModel, scored } from './model.fixture.ts';
 import { startWorker } from './worker.fixture.ts';
 
 describe('a version that the worker has not', () => {
@@ -26,6 +26,30 @@ describe('a version that the worker has not', () => {
     const taken = take({ modelVersion: '3', payload });
     await turn();
     expect(onlyResult(taken)).toMatchObject({ outcome: 'REJECTED', reason: { code: 'UNKNOWN_MODEL' } });
+  });
+});
+
+describe('a result that no record can hold', () => {
+  it('makes a dead letter of its own request, and of none beside it', async () => {
+    const { clock, model, take, turn, windows, sent } = startWorker();
+    const [large, small] = [take(), take()];
+    await turn();
+    const head = { name: 'h', values: new Float32Array(8_192) };
+    const scores = { heads: new Array(40).fill(head), scores: new Float32Array(8_192) };
+    model.batches[0]?.endWith({
+      items: [{ status: 'scored', scores }, scored(2)],
+      computeMs: 4,
+      bytesMoved: 1,
+    });
+    await turn();
+    expect(endings(large)).toBe(1);
+    expect(large.letters).toMatchObject([
+      { code: 'TOO_LARGE', message: expect.stringMatching(/result cannot be sent/) },
+    ]);
+    expect(onlyResult(small)).toMatchObject({ outcome: 'SCORED' });
+    expect(windows.take()).toMatchObject([{ outcomes: { SCORED: 1, DEAD_LETTERED: 1 } }]);
+    await clock.advanceBy(2);
+    expect(sent.flatMap(({ completed }) => completed)).toHaveLength(2);
   });
 });
 
