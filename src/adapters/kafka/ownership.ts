@@ -1,6 +1,7 @@
 import type { SubscribeOptions, Subscriber, TopicPartition } from '../../ports/message-bus.ts';
 import type { Logger } from '../../ports/telemetry.ts';
-import { within } from './backoff.ts';
+import { within } from '../../ports/within.ts';
+import { TIMERS } from './backoff.ts';
 import type { Joined, KafkaClient, Session } from './client.ts';
 import { OwnedPartition, toTopicPartition } from './owned-partition.ts';
 import type { QueueLimits } from './partition-queue.ts';
@@ -194,7 +195,12 @@ export class Ownership {
       owned.queue.drop();
       this.#session?.pause(owned);
     }
-    await within(this.#revoke(leaving.map(toTopicPartition)), this.#options.drainTimeoutMs, undefined);
+    await within(
+      TIMERS,
+      this.#revoke(leaving.map(toTopicPartition)),
+      this.#options.drainTimeoutMs,
+      undefined,
+    );
     const open = leaving.reduce((sum, { queue }) => sum + queue.unacknowledged, 0);
     if (open > 0) {
       this.#options.logger.warn(

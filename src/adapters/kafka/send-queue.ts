@@ -1,7 +1,8 @@
 import { MillraceError } from '../../core/errors.ts';
 import type { OutboundRecord } from '../../ports/message-bus.ts';
 import type { Logger } from '../../ports/telemetry.ts';
-import { backoffMs, isPowerOfTwo, within } from './backoff.ts';
+import { within } from '../../ports/within.ts';
+import { backoffMs, isPowerOfTwo, TIMERS } from './backoff.ts';
 import type { KafkaClient, SendOutcome } from './client.ts';
 import { Outbox, type OutboxEntry } from './outbox.ts';
 import { PartitionTable } from './partition-table.ts';
@@ -57,7 +58,7 @@ export class SendQueue {
   async close(timeoutMs: number): Promise<void> {
     if (this.#waiting > 0) {
       this.#idle ??= Promise.withResolvers<void>();
-      await within(this.#idle.promise, timeoutMs, undefined);
+      await within(TIMERS, this.#idle.promise, timeoutMs, undefined);
     }
     this.#closed = true;
     for (const lane of this.#lanes.values()) lane.close();

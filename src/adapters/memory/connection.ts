@@ -12,6 +12,7 @@ import type {
   Subscriber,
   Subscription,
 } from '../../ports/message-bus.ts';
+import { within } from '../../ports/within.ts';
 import { brokerAdmin } from './admin.ts';
 import type { Broker, BrokerClient } from './broker.ts';
 import type { CursorSurroundings } from './cursor.ts';
@@ -21,7 +22,6 @@ import { Member } from './member.ts';
 import { Outbox } from './outbox.ts';
 import { BroadcastReader } from './reader.ts';
 import type { Topic } from './topic.ts';
-import { within } from './within.ts';
 
 /** A client of the memory broker, with the faults that a client can suffer. */
 export interface MemoryConnection extends MessageBus {
@@ -163,7 +163,7 @@ export class Connection implements MemoryConnection, BrokerClient {
       // What a subscription drains, it may still produce: so the outbox comes after them.
       await Promise.all([...this.#members.keys()].map((member) => member.close()));
       this.#closed = true;
-      await within(this.#broker.clock, this.#options.drainTimeoutMs, this.#outbox.empty());
+      await within(this.#broker.clock, this.#outbox.empty(), this.#options.drainTimeoutMs, undefined);
     }
     this.#closed = true;
     this.#outbox.abandon();

@@ -9,12 +9,12 @@ import type {
   TopicPartition,
 } from '../../ports/message-bus.ts';
 import type { Counter } from '../../ports/telemetry.ts';
+import { within } from '../../ports/within.ts';
 import type { CursorSurroundings } from './cursor.ts';
 import type { Grant, Group, GroupMember } from './group.ts';
 import type { LinkListener } from './link.ts';
 import { type DeliveryLimits, OwnedPartition, type RecordSink } from './owned-partition.ts';
 import type { Topic } from './topic.ts';
-import { within } from './within.ts';
 
 const UNACKNOWLEDGED_MAX = 1_000;
 const UNACKNOWLEDGED_BYTES_MAX = 16 * 2 ** 20;
@@ -173,8 +173,8 @@ export class Member implements Subscription, GroupMember, RecordSink, LinkListen
     const { clock, options } = this.#surroundings;
     if (this.#subscriber.onRevoked === undefined || revoked.length === 0) return;
     try {
-      const inTime = await within(clock, options.drainTimeoutMs, this.#subscriber.onRevoked(revoked));
-      if (inTime) return;
+      const drained = this.#subscriber.onRevoked(revoked).then(() => true);
+      if (await within(clock, drained, options.drainTimeoutMs, false)) return;
       options.telemetry.logger.warn(
         { group: this.#group, partitions: revoked, drainTimeoutMs: options.drainTimeoutMs },
         'Partitions were let go before they were drained; what was not acknowledged is delivered again.',
@@ -197,7 +197,7 @@ export class Member implements Subscription, GroupMember, RecordSink, LinkListen
       });
     });
     // A broker that is away is not waited for: it will find the member gone when the session runs out.
-    await within(clock, options.drainTimeoutMs, left);
+    await within(clock, left, options.drainTimeoutMs, undefined);
     link.listeners.delete(this);
   }
 
