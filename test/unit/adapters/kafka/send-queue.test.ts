@@ -241,6 +241,17 @@ describe('SendQueue', () => {
     expect(broker.resets).toBe(1);
   });
 
+  it.each([
+    { what: 'fails', reset: () => Promise.reject(new Error('the socket hung up while closing')) },
+    { what: 'never ends', reset: () => new Promise<void>(() => undefined) },
+  ])('goes on where closing its connections $what', async ({ reset }) => {
+    let failures = 0;
+    broker.resetSending = reset;
+    broker.answer = () => (failures++ < 10 ? new Error('connection lost') : undefined);
+    await settled(produce('a', 0, 'v'));
+    expect(broker.log.get('a/0')).toEqual(['v']);
+  });
+
   it('takes no record for stored that the client says nothing of', async () => {
     let calls = 0;
     broker.answer = (batches) => (calls++ === 0 ? [] : batches.map(() => STORED));
