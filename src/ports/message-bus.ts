@@ -60,7 +60,8 @@ export interface BroadcastOptions {
 /**
  * What the subscriber promises and what it is promised:
  * - `onRecords` gets records of one partition, in offset order, each once per assignment. It must return quickly (it only
- *   enqueues); work goes on afterwards, in any order. It must not throw.
+ *   enqueues); work goes on afterwards, in any order. It must not throw: where it does, the partition is lost (`onLost`), and what is not
+ *   acknowledged of it is delivered again, after a while and under a new assignment.
  * - each record is acknowledged exactly once when its work is done *and* whatever came of it is itself acknowledged by the bus.
  *   The bus commits, per partition, the highest offset below which all are acknowledged, and nothing past it.
  * - `onRevoked` is called before partitions go away (rebalance, close). The bus waits for the promise (at most `drainTimeoutMs`

@@ -83,7 +83,9 @@ export class Worker {
   constructor(config: WorkerConfig, deps: WorkerDeps) {
     this.#config = config;
     this.#deps = deps;
-    this.#schemaWait = new SchemaWait('accelerator-worker', deps);
+    this.#schemaWait = new SchemaWait('accelerator-worker', deps, (delivery, error) =>
+      this.#deadLetter(delivery, 'POISON', `failed after its schema was found: ${String(error)}`),
+    );
     this.#speed = new Speed(config.expectedSpeed);
     const { clock, windows, telemetry, modelFor } = deps;
     this.#shadow = new ShadowScoring({
