@@ -132,12 +132,7 @@ class StageLoop<T> implements RunningStage {
 
   #receive(record: InboundRecord): void {
     const receivedAtMs = this.#deps.clock.monotonicMs();
-    const inTopicMs = this.#deps.topicDelay.inTopicMs(
-      record.topic,
-      record.partition,
-      record.timestampMs,
-      receivedAtMs,
-    );
+    const inTopicMs = this.#deps.topicDelay.inTopicMs(record, receivedAtMs);
     this.#count(record, 1);
     this.#decode(record, receivedAtMs, inTopicMs);
   }
