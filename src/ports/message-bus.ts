@@ -124,6 +124,9 @@ export interface BusAdmin {
   committed(group: string, topic: string): Promise<ReadonlyMap<number, number>>;
 }
 
+/** Called with the offset at which a record was stored; it must not throw. */
+export type OnStored = (offset: number) => void;
+
 /**
  * Kafka as millrace needs it. Adapters: kafkajs, @platformatic/kafka, memory.
  *
@@ -131,10 +134,11 @@ export interface BusAdmin {
  * (not enough replicas, quota, leader election), it stays pending and the adapter keeps trying: that is the back-pressure. It rejects with
  * MillraceError TOO_LARGE, POISON (the topic will never take such a record, as one without a key where it is compacted) or BUS_UNAVAILABLE (after close, or an
  * unknown topic), never for a passing fault. Records of one partition are stored in the
- * order of the calls. There is no linger: a batch is what gathered while the one before it was in flight.
+ * order of the calls. Whoever wants to know the record's offset gets it in `onStored`, before the promise resolves, unless the broker does not tell.
+ * An attempt whose answer was lost is made again and may be stored twice: the offset is that of the one which was answered. There is no linger: a batch is what gathered while the one before it was in flight.
  */
 export interface MessageBus {
-  produce(record: OutboundRecord): Promise<void>;
+  produce(record: OutboundRecord, onStored?: OnStored): Promise<void>;
   /** Partitions of a topic, from metadata that is at most some seconds old. @throws MillraceError BUS_UNAVAILABLE where the topic does not exist. */
   partitionCount(topic: string): Promise<number>;
   /**

@@ -5,6 +5,7 @@ import type {
   BusAdmin,
   InboundRecord,
   MessageBus,
+  OnStored,
   OutboundRecord,
   Reader,
   SubscribeOptions,
@@ -76,8 +77,8 @@ export class KafkaMessageBus implements KafkaBus {
     this.admin = createBusAdmin(client);
   }
 
-  produce(record: OutboundRecord): Promise<void> {
-    return this.#sending.produce(record);
+  produce(record: OutboundRecord, onStored?: OnStored): Promise<void> {
+    return this.#sending.produce(record, onStored);
   }
 
   partitionCount(topic: string): Promise<number> {

@@ -1,12 +1,13 @@
 import { Fifo } from '../../core/fifo.ts';
-import type { OutboundRecord } from '../../ports/message-bus.ts';
+import type { OnStored, OutboundRecord } from '../../ports/message-bus.ts';
 import type { PartitionBatch } from './client.ts';
 
 /** A record and the promise that `produce` gave for it. */
 export interface OutboxEntry {
   readonly record: OutboundRecord;
   readonly bytes: number;
-  readonly resolve: () => void;
+  /** Called with its offset, -1 where that is not known. */
+  readonly resolve: (offset: number) => void;
   readonly reject: (reason: unknown) => void;
 }
 
@@ -35,9 +36,18 @@ export class Outbox {
     return this.#entries.length === 0;
   }
 
-  push(record: OutboundRecord, bytes: number): Promise<void> {
+  push(record: OutboundRecord, bytes: number, onStored?: OnStored): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#entries.push({ record, bytes: bytes + FRAME_BYTES, resolve, reject });
+      const told = (offset: number): void => {
+        if (offset >= 0) onStored?.(offset);
+        resolve();
+      };
+      this.#entries.push({
+        record,
+        bytes: bytes + FRAME_BYTES,
+        resolve: onStored === undefined ? () => resolve() : told,
+        reject,
+      });
     });
   }
 

@@ -6,6 +6,7 @@ import type {
   BusOptions,
   InboundRecord,
   MessageBus,
+  OnStored,
   OutboundRecord,
   Reader,
   SubscribeOptions,
@@ -60,8 +61,8 @@ export class Connection implements MemoryConnection, BrokerClient {
     broker.clients.add(this);
   }
 
-  produce(record: OutboundRecord): Promise<void> {
-    return this.#closed ? Promise.reject(closedError()) : this.#outbox.send(record);
+  produce(record: OutboundRecord, onStored?: OnStored): Promise<void> {
+    return this.#closed ? Promise.reject(closedError()) : this.#outbox.send(record, onStored);
   }
 
   partitionCount(topic: string): Promise<number> {

@@ -58,9 +58,11 @@ export class PartitionLog {
   /** Index of the first record still kept; what lies before it is cut off now and then. */
   #first = 0;
 
-  append(record: OutboundRecord, bytes: number, timestampMs: number, storedAtMs: number): void {
+  /** @returns the record's offset. */
+  append(record: OutboundRecord, bytes: number, timestampMs: number, storedAtMs: number): number {
+    const offset = this.high++;
     this.#records.push({
-      offset: this.high++,
+      offset,
       timestampMs,
       storedAtMs,
       key: copy(record.key),
@@ -70,6 +72,7 @@ export class PartitionLog {
     });
     this.retainedBytes += bytes + RETAINED_OVERHEAD_BYTES;
     for (const listener of this.listeners) listener.appended();
+    return offset;
   }
 
   /** The first record at or after `offset`. */

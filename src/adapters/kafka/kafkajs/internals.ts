@@ -64,7 +64,7 @@ export interface BrokerPool {
 }
 
 export interface ProduceResponse {
-  topics: { topicName: string; partitions: { partition: number; errorCode: number }[] }[];
+  topics: { topicName: string; partitions: { partition: number; errorCode: number; baseOffset: string }[] }[];
 }
 
 export interface ResponseModule<T> {
