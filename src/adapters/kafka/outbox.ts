@@ -6,9 +6,9 @@ import type { PartitionBatch } from './client.ts';
 export interface OutboxEntry {
   readonly record: OutboundRecord;
   readonly bytes: number;
-  /** Called with its offset, -1 where that is not known. */
-  readonly resolve: (offset: number) => void;
+  readonly resolve: () => void;
   readonly reject: (reason: unknown) => void;
+  readonly onStored: OnStored | undefined;
 }
 
 const FRAME_BYTES = 32;
@@ -38,16 +38,7 @@ export class Outbox {
 
   push(record: OutboundRecord, bytes: number, onStored?: OnStored): Promise<void> {
     return new Promise((resolve, reject) => {
-      const told = (offset: number): void => {
-        if (offset >= 0) onStored?.(offset);
-        resolve();
-      };
-      this.#entries.push({
-        record,
-        bytes: bytes + FRAME_BYTES,
-        resolve: onStored === undefined ? () => resolve() : told,
-        reject,
-      });
+      this.#entries.push({ record, bytes: bytes + FRAME_BYTES, resolve, reject, onStored });
     });
   }
 

@@ -162,7 +162,10 @@ export class SendQueue {
 
   /** The records of a batch lie one after the other. */
   #resolve(entries: readonly OutboxEntry[], baseOffset: number): void {
-    for (const [index, entry] of entries.entries()) entry.resolve(baseOffset < 0 ? -1 : baseOffset + index);
+    for (const [index, { resolve, onStored }] of entries.entries()) {
+      if (baseOffset >= 0) onStored?.(baseOffset + index);
+      resolve();
+    }
     this.#settled(entries.length);
   }
 
