@@ -10,6 +10,7 @@ import {
 } from '../contracts/records.ts';
 import { VALIDITY_MS_MAX } from '../core/control/verify-command.ts';
 import { MillraceError } from '../core/errors.ts';
+import type { RequestIdentity } from '../core/outcome/identity.ts';
 import { partitionForKey } from '../core/request/partition.ts';
 import type { Signer } from '../ports/signatures.ts';
 import type { Connection, Transport } from './connection.ts';
@@ -125,9 +126,8 @@ class ConnectedClient implements Client {
     { signal, tenant }: { signal?: AbortSignal; tenant?: string } = {},
   ): Promise<ScoredResult> {
     const requestId = input.requestId ?? this.#connection.newId();
-    const send = async (resultPartition: number): Promise<void> => {
-      await this.#produceRequest(makeScoreRequest({ ...input, requestId, resultPartition }), tenant);
-    };
+    const send = (resultPartition: number): Promise<RequestIdentity | undefined> =>
+      this.#produceRequest(makeScoreRequest({ ...input, requestId, resultPartition }), tenant);
     return this.#calls.call(requestId, send, signal);
   }
 
@@ -143,11 +143,14 @@ class ConnectedClient implements Client {
     return request.requestId;
   }
 
-  async #produceRequest(request: ScoreRequest, tenant: string | undefined): Promise<void> {
+  async #produceRequest(
+    request: ScoreRequest,
+    tenant: string | undefined,
+  ): Promise<RequestIdentity | undefined> {
     const { topics, codecs } = this.#connection;
     const value = codecs.for('ScoreRequest').encode(request);
     await Promise.allSettled([...this.#streams].map((stream) => stream.ready));
-    await this.#produce(topics.ingress(tenant), request.requestId, value);
+    return this.#produce(topics.ingress(tenant), request.requestId, value);
   }
 
   #controlEvents(options?: ControlEventsOptions): ControlEventStream {
@@ -209,10 +212,15 @@ class ConnectedClient implements Client {
     return outcome.outcomeId;
   }
 
-  async #produce(topic: string, key: string, value: Buffer): Promise<void> {
+  /** Answers where the record lies then, unless the broker does not say. */
+  async #produce(topic: string, key: string, value: Buffer): Promise<RequestIdentity | undefined> {
     const { bus } = this.#connection;
     const keyBytes = Buffer.from(key);
     const partition = partitionForKey(keyBytes, await bus.partitionCount(topic));
-    await bus.produce({ topic, partition, key: keyBytes, value });
+    let identity: RequestIdentity | undefined;
+    await bus.produce({ topic, partition, key: keyBytes, value }, (offset) => {
+      identity = { topic, partition, offset };
+    });
+    return identity;
   }
 }

@@ -1,11 +1,9 @@
+import { Fifo } from '../core/fifo.ts';
 import type { InboundRecord, TopicPartition } from '../ports/message-bus.ts';
-
-const COMPACT_FROM = 1_000;
 
 /** Records that were delivered and not read yet, for one reader. What bounds them is the subscription's `unacknowledgedMax`. */
 export class Inbox {
-  readonly #records: InboundRecord[] = [];
-  #head = 0;
+  #records = new Fifo<InboundRecord>();
   #waiting: ((record: InboundRecord | undefined) => void) | undefined;
   #ended = false;
 
@@ -19,16 +17,14 @@ export class Inbox {
   discard(partitions: readonly TopicPartition[]): void {
     const isGoing = (record: InboundRecord): boolean =>
       partitions.some(({ topic, partition }) => record.topic === topic && record.partition === partition);
-    const kept = this.#records.slice(this.#head).filter((record) => !isGoing(record));
-    this.#records.splice(0, this.#records.length, ...kept);
-    this.#head = 0;
+    const kept = this.#records.take(this.#records.length).filter((record) => !isGoing(record));
+    this.#records.pushAll(kept);
   }
 
   /** Whoever waits, and whoever asks from now on, gets undefined, even where records are left. */
   end(): void {
     this.#ended = true;
-    this.#records.length = 0;
-    this.#head = 0;
+    this.#records = new Fifo();
     this.#hand();
   }
 
@@ -43,14 +39,9 @@ export class Inbox {
   #hand(): void {
     const waiting = this.#waiting;
     if (waiting === undefined) return;
-    const record = this.#ended ? undefined : this.#records[this.#head];
+    const record = this.#records.shift();
     if (record === undefined && !this.#ended) return;
     this.#waiting = undefined;
-    this.#head += 1;
-    if (this.#head >= COMPACT_FROM && this.#head * 2 > this.#records.length) {
-      this.#records.splice(0, this.#head);
-      this.#head = 0;
-    }
     waiting(record);
   }
 }

@@ -1,13 +1,19 @@
 import type { ScoredResult } from '../contracts/records.ts';
 import { MillraceError } from '../core/errors.ts';
-import { createFirstResultFilter } from '../core/outcome/first-result-filter.ts';
-import { identityKey } from '../core/outcome/identity.ts';
+import { identityKey, type RequestIdentity } from '../core/outcome/identity.ts';
 import { partitionForKey } from '../core/request/partition.ts';
 import type { InboundRecord, Reader } from '../ports/message-bus.ts';
 import type { Connection } from './connection.ts';
 import { readResult } from './read-result.ts';
 
+/** Produces the request, with that `resultPartition`, and says where it lies then; undefined where the broker does not. */
+export type SendRequest = (resultPartition: number) => Promise<RequestIdentity | undefined>;
+
 interface Call {
+  /** Identity of the request; `unsent` until the broker has stored it, `unknown` where it does not say where: any result of its id answers it then. */
+  answers: string | 'unsent' | 'unknown';
+  /** Results of its id that came before that. */
+  early: ScoredResult[];
   resolve(result: ScoredResult): void;
   reject(error: Error): void;
 }
@@ -17,17 +23,14 @@ interface Reading {
   reader: Reader;
 }
 
-const ANSWERED_MAX = 20_000;
-
 /**
  * Requests that wait for their result. All results of one client come on one partition of scored-results, which it names in its requests,
- * so that it reads no other. It reads from the first call on.
+ * so that it reads no other. It reads from the first call on. A call is answered by the result of its very request: another one of the same id may
+ * be under way, of a call that was aborted, or of somebody else.
  */
 export class ScoreCalls {
   readonly #connection: Connection;
   readonly #calls = new Map<string, Call>();
-  /** A second result of a request that was answered must not answer a later call of the same name. */
-  readonly #isFirst = createFirstResultFilter({ identitiesMax: ANSWERED_MAX });
   #reading: Promise<Reading> | undefined;
   #closed = false;
 
@@ -36,15 +39,11 @@ export class ScoreCalls {
   }
 
   /**
-   * Resolves with the terminal outcome, whatever it is. `send` gets the partition that the request must name as its `resultPartition`.
+   * Resolves with the terminal outcome, whatever it is.
    * @throws MillraceError CLOSED when the signal aborts or the client closes, INVALID_REQUEST where a call of this id is waiting, what
    *   `send` throws, and why the result cannot be read where it cannot
    */
-  call(
-    requestId: string,
-    send: (resultPartition: number) => Promise<void>,
-    signal?: AbortSignal,
-  ): Promise<ScoredResult> {
+  call(requestId: string, send: SendRequest, signal?: AbortSignal): Promise<ScoredResult> {
     return new Promise((resolve, reject) => {
       const refused = this.#refusal(requestId, signal);
       if (refused !== undefined) {
@@ -54,6 +53,8 @@ export class ScoreCalls {
       const abort = (): void => this.#end(call, requestId, () => call.reject(abortedError(signal)));
       const settle = (): void => signal?.removeEventListener('abort', abort);
       const call: Call = {
+        answers: 'unsent',
+        early: [],
         resolve: (result) => {
           settle();
           resolve(result);
@@ -91,13 +92,18 @@ export class ScoreCalls {
     });
   }
 
-  async #sendWhenReading(
-    call: Call,
-    requestId: string,
-    send: (resultPartition: number) => Promise<void>,
-  ): Promise<void> {
+  async #sendWhenReading(call: Call, requestId: string, send: SendRequest): Promise<void> {
     const { partition } = await this.#read();
-    if (this.#calls.get(requestId) === call) await send(partition);
+    if (this.#calls.get(requestId) !== call) return;
+    const identity = await send(partition);
+    call.answers = identity === undefined ? 'unknown' : identityKey(identity);
+    for (const result of call.early.splice(0)) this.#answer(call, result);
+  }
+
+  #answer(call: Call, result: ScoredResult): void {
+    if (call.answers === 'unsent') call.early.push(result);
+    else if (call.answers === 'unknown' || call.answers === identityKey(result.identity))
+      this.#end(call, result.requestId, () => call.resolve(result));
   }
 
   /** One reader for all calls; one that could not be opened is tried again by the next call. */
@@ -136,9 +142,7 @@ export class ScoreCalls {
       const { code, message, partition, offset } = read.unreadable;
       const what = `the result of this request cannot be read (scored-results ${partition}/${offset}): ${message}`;
       this.#end(call, requestId, () => call.reject(new MillraceError(code, what)));
-    } else if (this.#isFirst(identityKey(read.result.identity))) {
-      this.#end(call, requestId, () => call.resolve(read.result));
-    }
+    } else this.#answer(call, read.result);
   }
 
   #end(call: Call, requestId: string, how: () => void): void {

@@ -50,6 +50,16 @@ const kafka = z.strictObject({
     .describe('How long a partition that is taken away may finish its work.'),
 });
 
+const registry = z.strictObject({
+  username: z
+    .string()
+    .regex(/^[^:]*$/)
+    .meta({ title: 'any text without ":"' })
+    .default('')
+    .describe('User, or API key, of the schema registry (HTTP Basic); none where empty.'),
+  password: z.string().default('').describe('Its password, or API secret.'),
+});
+
 const http = z.strictObject({
   host: z.string().default('127.0.0.1').describe('Address of health and metrics.'),
   port: z
@@ -317,6 +327,7 @@ export const SettingsSchema = z.strictObject({
   tries: z.number().int().min(1).max(100).default(3).describe('Tries before a record is poison.'),
   windowMs: durationMs.default(1_000).describe('Length of a window of metrics.'),
   kafka: kafka.prefault({}),
+  registry: registry.prefault({}),
   http: http.prefault({}),
   limits: limits.prefault({}),
   router: router.prefault({}),

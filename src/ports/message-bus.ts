@@ -60,7 +60,8 @@ export interface BroadcastOptions {
 /**
  * What the subscriber promises and what it is promised:
  * - `onRecords` gets records of one partition, in offset order, each once per assignment. It must return quickly (it only
- *   enqueues); work goes on afterwards, in any order. It must not throw.
+ *   enqueues); work goes on afterwards, in any order. It must not throw: where it does, the partition is lost (`onLost`), and what is not
+ *   acknowledged of it is delivered again, after a while and under a new assignment.
  * - each record is acknowledged exactly once when its work is done *and* whatever came of it is itself acknowledged by the bus.
  *   The bus commits, per partition, the highest offset below which all are acknowledged, and nothing past it.
  * - `onRevoked` is called before partitions go away (rebalance, close). The bus waits for the promise (at most `drainTimeoutMs`
@@ -123,6 +124,9 @@ export interface BusAdmin {
   committed(group: string, topic: string): Promise<ReadonlyMap<number, number>>;
 }
 
+/** Called with the offset at which a record was stored; it must not throw. */
+export type OnStored = (offset: number) => void;
+
 /**
  * Kafka as millrace needs it. Adapters: kafkajs, @platformatic/kafka, memory.
  *
@@ -130,10 +134,11 @@ export interface BusAdmin {
  * (not enough replicas, quota, leader election), it stays pending and the adapter keeps trying: that is the back-pressure. It rejects with
  * MillraceError TOO_LARGE, POISON (the topic will never take such a record, as one without a key where it is compacted) or BUS_UNAVAILABLE (after close, or an
  * unknown topic), never for a passing fault. Records of one partition are stored in the
- * order of the calls. There is no linger: a batch is what gathered while the one before it was in flight.
+ * order of the calls. Whoever wants to know the record's offset gets it in `onStored`, before the promise resolves, unless the broker does not tell.
+ * An attempt whose answer was lost is made again and may be stored twice: the offset is that of the one which was answered. There is no linger: a batch is what gathered while the one before it was in flight.
  */
 export interface MessageBus {
-  produce(record: OutboundRecord): Promise<void>;
+  produce(record: OutboundRecord, onStored?: OnStored): Promise<void>;
   /** Partitions of a topic, from metadata that is at most some seconds old. @throws MillraceError BUS_UNAVAILABLE where the topic does not exist. */
   partitionCount(topic: string): Promise<number>;
   /**

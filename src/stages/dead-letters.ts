@@ -45,7 +45,7 @@ export function createDeadLetters<T>(options: DeadLettersOptions<T>): DeadLetter
         message,
         payload: payload ?? options.payload,
       }),
-      options.results.record(result, request?.resultPartition ?? null),
+      options.results.record(result, request?.resultPartition ?? null, payload === 'hash'),
     ];
   };
 }

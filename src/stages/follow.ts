@@ -13,7 +13,7 @@ export interface FollowOptions {
 
 /**
  * Reads a topic of side information from now on, without a group: heartbeats, acknowledgements, windows of metrics. What cannot be read is passed
- * over, and so is what `take` throws a MillraceError for; a schema that is not known yet is looked up, and the next record in it will be read.
+ * over, and so is what `take` or `gone` throws for: those that came with it are sound. A schema that is not known yet is looked up, and the next record in it will be read.
  */
 export function follow<N extends RecordName>(
   { bus, codecs, topics, telemetry }: Pick<StageDeps, 'bus' | 'codecs' | 'topics' | 'telemetry'>,
@@ -23,28 +23,30 @@ export function follow<N extends RecordName>(
   { partitions, gone = () => undefined }: FollowOptions = {},
 ): Promise<Reader> {
   const codec = codecs.for(record);
-  const takeOne = (value: Records[N]): void => {
-    try {
-      take(value);
-    } catch (error) {
-      if (!(error instanceof MillraceError)) throw error;
-      // Those that came with it are sound.
-      telemetry.logger.warn({ topic, error: error.message }, 'a record is passed over');
-    }
-  };
   const one = ({ key, value }: InboundRecord): void => {
     if (value === null) {
       gone(key?.toString('utf8') ?? '');
       return;
     }
     const decoded = codec.decode(value);
-    if (decoded.status === 'ok') takeOne(decoded.value);
+    if (decoded.status === 'ok') take(decoded.value);
     else if (decoded.status === 'schema-unknown') {
       codecs.learn(decoded.schemaId).catch((error: unknown) => {
         telemetry.logger.warn({ topic, error: String(error) }, 'schema look-up failed');
       });
     }
   };
+  const oneOf = (record: InboundRecord): void => {
+    try {
+      one(record);
+    } catch (error) {
+      if (error instanceof MillraceError)
+        telemetry.logger.warn({ topic, error: error.message }, 'a record is passed over');
+      else telemetry.logger.error({ topic, error }, 'a record is passed over: its reader failed');
+    }
+  };
   const all = { topics: [topics.fixed(topic)], startAt: 'latest' } as const;
-  return bus.read(partitions === undefined ? all : { ...all, partitions }, (records) => records.forEach(one));
+  return bus.read(partitions === undefined ? all : { ...all, partitions }, (records) =>
+    records.forEach(oneOf),
+  );
 }

@@ -58,16 +58,21 @@ export function endedResult(
 
 /** Puts results on the partition where whoever waits for that request looks: its own choice, else its id's murmur2. */
 export interface ResultWriter {
-  record(result: ScoredResult, resultPartition: number | null): OutboundRecord;
+  /** @param isRepeated it was made before, and is not counted again */
+  record(result: ScoredResult, resultPartition: number | null, isRepeated?: boolean): OutboundRecord;
 }
 
+/** @param onEnded told of each request that ends without scores */
 export function createResultWriter(
   codec: RecordCodec<ScoredResult>,
   topic: string,
   partitions: number,
+  onEnded: (outcome: OutcomeKind, code: string) => void = () => undefined,
 ): ResultWriter {
   return {
-    record(result, resultPartition) {
+    record(result, resultPartition, isRepeated = false) {
+      const isScored = result.outcome === 'SCORED' || result.outcome === 'DEGRADED';
+      if (!isScored && !isRepeated) onEnded(result.outcome, result.reason?.code ?? 'none');
       const key = Buffer.from(result.requestId);
       const chosen = resultPartition !== null && resultPartition >= 0 && resultPartition < partitions;
       return {

@@ -1,4 +1,4 @@
-import type { RecordCodec } from '../contracts/codec.ts';
+import type { Decoded, RecordCodec } from '../contracts/codec.ts';
 import { passedOn, TRACEPARENT } from '../contracts/headers.ts';
 import { type ErrorCode, MillraceError } from '../core/errors.ts';
 import type {
@@ -85,7 +85,9 @@ class StageLoop<T> implements RunningStage {
   constructor(deps: StageDeps, input: StageInput<T>) {
     this.#deps = deps;
     this.#input = input;
-    this.#schemaWait = new SchemaWait(input.name, deps);
+    this.#schemaWait = new SchemaWait(input.name, deps, (record, error) =>
+      this.#deadLetter(record, undefined, 'POISON', `failed after its schema was found: ${messageOf(error)}`),
+    );
   }
 
   async start(): Promise<void> {
@@ -130,19 +132,16 @@ class StageLoop<T> implements RunningStage {
 
   #receive(record: InboundRecord): void {
     const receivedAtMs = this.#deps.clock.monotonicMs();
-    const inTopicMs = this.#deps.topicDelay.inTopicMs(
-      record.topic,
-      record.partition,
-      record.timestampMs,
-      receivedAtMs,
-    );
+    const inTopicMs = this.#deps.topicDelay.inTopicMs(record, receivedAtMs);
     this.#count(record, 1);
     this.#decode(record, receivedAtMs, inTopicMs);
   }
 
   #decode(record: InboundRecord, receivedAtMs: number, inTopicMs: number): void {
-    const decoded = this.#input.codec.decode(record.value);
-    switch (decoded.status) {
+    const decoded = this.#read(record);
+    switch (decoded?.status) {
+      case undefined:
+        return;
       case 'ok':
         this.#try(this.#delivery(record, decoded.value, receivedAtMs, inTopicMs), 1);
         return;
@@ -154,6 +153,16 @@ class StageLoop<T> implements RunningStage {
         return;
       default:
         decoded satisfies never;
+    }
+  }
+
+  /** A codec throws for no bytes that we know of; where one does, it is poison, and the records that came with it do not suffer. */
+  #read(record: InboundRecord): Decoded<T> | undefined {
+    try {
+      return this.#input.codec.decode(record.value);
+    } catch (error) {
+      this.#deadLetter(record, undefined, 'POISON', `the decoder failed: ${messageOf(error)}`);
+      return undefined;
     }
   }
 
@@ -206,14 +215,30 @@ class StageLoop<T> implements RunningStage {
   /** A dead letter that is too large for its topic keeps the digest of the record's bytes, so that it stops no partition for good. */
   #deadLetter(record: InboundRecord, value: T | undefined, code: ErrorCode, message: string): void {
     const { deadLetters } = this.#input;
-    this.#publish(record, deadLetters(record, value, code, message), (refused) => {
-      const topics = refused.map(({ topic }) => topic);
-      const hashed = deadLetters(record, value, code, message, 'hash');
-      this.#publish(
-        record,
-        hashed.filter(({ topic }) => topics.includes(topic)),
+    this.#publishMade(
+      record,
+      () => deadLetters(record, value, code, message),
+      (refused) => {
+        const topics = refused.map(({ topic }) => topic);
+        this.#publishMade(record, () =>
+          deadLetters(record, value, code, message, 'hash').filter(({ topic }) => topics.includes(topic)),
+        );
+      },
+    );
+  }
+
+  /** Where not even a dead letter can be made of a record it waits, and with it the commit of its partition: it is not lost, and nobody else suffers. */
+  #publishMade(record: InboundRecord, make: () => readonly OutboundRecord[], smaller?: Smaller): void {
+    try {
+      this.#publish(record, make(), smaller);
+    } catch (error) {
+      const { topic, partition, offset } = record;
+      this.#deps.telemetry.logger.error(
+        { stage: this.#input.name, topic, partition, offset, error: messageOf(error) },
+        'no dead letter could be made of a record; it is tried again',
       );
-    });
+      this.#later(record, () => this.#publishMade(record, make, smaller));
+    }
   }
 
   #publish(record: InboundRecord, outputs: readonly OutboundRecord[], smaller?: Smaller): void {
@@ -247,7 +272,7 @@ class StageLoop<T> implements RunningStage {
     }
   }
 
-  /** The bus refused outputs for good: what is too large is replaced, where it can be; a closed bus leaves the record to the next owner. */
+  /** The bus refused outputs for good: what is too large is replaced, where it can be; the rest is tried again. */
   #refused(
     record: InboundRecord,
     refused: readonly OutboundRecord[],
@@ -265,8 +290,13 @@ class StageLoop<T> implements RunningStage {
       'an output was refused',
     );
     if (code === 'TOO_LARGE' && smaller !== undefined) smaller(refused, messageOf(failure));
-    else if (this.#closed) this.#count(record, -1);
-    else this.#deps.clock.after(REFUSED_RETRY_MS, () => this.#publish(record, refused, smaller));
+    else this.#later(record, () => this.#publish(record, refused, smaller));
+  }
+
+  /** A stage that was closed leaves the record to the next owner. */
+  #later(record: InboundRecord, again: () => void): void {
+    if (this.#closed) this.#count(record, -1);
+    else this.#deps.clock.after(REFUSED_RETRY_MS, again);
   }
 
   #acknowledge(record: InboundRecord): void {

@@ -17,13 +17,16 @@ const LEARN_RETRY_MS = 500;
 export class SchemaWait<T> {
   readonly #stage: string;
   readonly #deps: SchemaWaitDeps;
+  readonly #failed: (item: T, error: unknown) => void;
   readonly #waiting = new Set<{ item: T; resume: () => void }>();
   /** Schemas whose look-up failed, and that work waits for. */
   readonly #missed = new Set<number>();
 
-  constructor(stage: string, deps: SchemaWaitDeps) {
+  /** @param failed told of an item whose `resume` threw: nobody else would hear of it */
+  constructor(stage: string, deps: SchemaWaitDeps, failed: (item: T, error: unknown) => void) {
     this.#stage = stage;
     this.#deps = deps;
+    this.#failed = failed;
   }
 
   /** Calls `resume` once the registry has answered, unless `item` was given up before. */
@@ -44,7 +47,7 @@ export class SchemaWait<T> {
     this.#deps.codecs.learn(schemaId).then(
       () => {
         this.#missed.delete(schemaId);
-        if (this.#waiting.delete(entry)) entry.resume();
+        if (this.#waiting.delete(entry)) this.#resume(entry);
       },
       (error: unknown) => {
         this.#warn(schemaId, error);
@@ -53,6 +56,14 @@ export class SchemaWait<T> {
         });
       },
     );
+  }
+
+  #resume({ item, resume }: { item: T; resume: () => void }): void {
+    try {
+      resume();
+    } catch (error) {
+      this.#failed(item, error);
+    }
   }
 
   /** Once per schema and outage, however much waits for it. */

@@ -42,7 +42,15 @@ export function staleFetch(sinceLastFetchMs: number): string | undefined {
 
 export async function openResults(deps: StageDeps): Promise<ResultWriter> {
   const topic = deps.topics.fixed('scored-results');
-  return createResultWriter(deps.codecs.for('ScoredResult'), topic, await deps.bus.partitionCount(topic));
+  const partitions = await deps.bus.partitionCount(topic);
+  const ended = deps.telemetry.counter({
+    name: 'millrace_ended_total',
+    help: 'Requests that this process ended without scores, by outcome and reason.',
+    labels: ['outcome', 'code'],
+  });
+  return createResultWriter(deps.codecs.for('ScoredResult'), topic, partitions, (outcome, code) =>
+    ended.add(1, { outcome: outcome.toLowerCase(), code }),
+  );
 }
 
 /** Dead letters of one source topic; its dead-letter topic must exist. */

@@ -9,6 +9,9 @@ import {
 } from '../stages/feature-extractor/stage.ts';
 import type { Stage, StageDeps } from '../stages/stage.ts';
 
+/** A router only holds work back from a worker that is silent; a refusal is for good, so it takes more to be believed gone. */
+const WORKER_GONE_FACTOR = 10;
+
 export async function startFeatureExtractor(
   settings: Settings,
   deps: StageDeps,
@@ -37,6 +40,7 @@ export async function extractorConfig(
     deadLetterPayload: settings.deadLetterPayload,
     unacknowledgedMax: settings.unacknowledgedMax,
     tries: settings.tries,
+    forgetWorkersMs: WORKER_GONE_FACTOR * settings.router.statusStaleMs,
   };
 }
 

@@ -1,4 +1,4 @@
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { PrometheusTelemetry } from '../adapters/prometheus/telemetry.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Stage } from '../stages/stage.ts';
@@ -9,40 +9,33 @@ export interface HealthServer {
   close(): Promise<void>;
 }
 
+type HealthTelemetry = Pick<PrometheusTelemetry, 'metricsText' | 'metricsContentType' | 'logger'>;
+
+const TEXT = { 'content-type': 'text/plain' };
+
 /**
  * `/livez` (the process runs), `/readyz` (every stage can do its work; 503 with the reason otherwise, and while nothing has started
- * or all is draining), `/metrics` (Prometheus text).
+ * or all is draining), `/metrics` (Prometheus text). No request ends the process: what fails is answered with 500.
  */
 export async function serveHealth(
   http: Settings['http'],
-  telemetry: PrometheusTelemetry,
+  telemetry: HealthTelemetry,
   stages: () => readonly Stage[],
 ): Promise<HealthServer> {
+  const { logger } = telemetry;
   const server = createServer((request, response) => {
-    const { pathname } = new URL(request.url ?? '/', 'http://localhost');
-    if (request.method !== 'GET' && request.method !== 'HEAD') {
-      response.writeHead(405, { allow: 'GET, HEAD' }).end();
-    } else if (pathname === '/livez') {
-      response.writeHead(200, { 'content-type': 'text/plain' }).end('ok\n');
-    } else if (pathname === '/readyz') {
-      const running = stages();
-      const reason = running.length === 0 ? 'not started, or draining' : unreadyReason(running);
-      response
-        .writeHead(reason === undefined ? 200 : 503, { 'content-type': 'text/plain' })
-        .end(`${reason ?? 'ok'}\n`);
-    } else if (pathname === '/metrics') {
-      telemetry.metricsText().then(
-        (text) => response.writeHead(200, { 'content-type': telemetry.metricsContentType }).end(text),
-        (error: unknown) => response.writeHead(500).end(String(error)),
-      );
-    } else {
-      response.writeHead(404, { 'content-type': 'text/plain' }).end('try /livez, /readyz or /metrics\n');
-    }
+    answer(request, response, telemetry, stages).catch((error: unknown) => {
+      logger.error({ error: String(error), url: request.url }, 'a request for health or metrics failed');
+      if (response.headersSent) response.destroy();
+      else response.writeHead(500, TEXT).end(`${String(error)}\n`);
+    });
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(http.port, http.host, resolve);
   });
+  // Such as a connection that could not be accepted for want of a file descriptor.
+  server.on('error', (error) => logger.warn({ error: String(error) }, 'the health server reported an error'));
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? address.port : http.port;
   return {
@@ -53,4 +46,38 @@ export async function serveHealth(
         server.closeAllConnections();
       }),
   };
+}
+
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  telemetry: HealthTelemetry,
+  stages: () => readonly Stage[],
+): Promise<void> {
+  if (request.method !== 'GET' && request.method !== 'HEAD') {
+    response.writeHead(405, { allow: 'GET, HEAD' }).end();
+    return;
+  }
+  const url = URL.parse(request.url ?? '/', 'http://localhost');
+  switch (url?.pathname) {
+    case undefined:
+      response.writeHead(400, TEXT).end('not a URL; try /livez, /readyz or /metrics\n');
+      return;
+    case '/livez':
+      response.writeHead(200, TEXT).end('ok\n');
+      return;
+    case '/readyz': {
+      const running = stages();
+      const reason = running.length === 0 ? 'not started, or draining' : unreadyReason(running);
+      response.writeHead(reason === undefined ? 200 : 503, TEXT).end(`${reason ?? 'ok'}\n`);
+      return;
+    }
+    case '/metrics': {
+      const text = await telemetry.metricsText();
+      response.writeHead(200, { 'content-type': telemetry.metricsContentType }).end(text);
+      return;
+    }
+    default:
+      response.writeHead(404, TEXT).end('try /livez, /readyz or /metrics\n');
+  }
 }

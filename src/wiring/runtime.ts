@@ -97,7 +97,11 @@ export function openBus(settings: Settings, clientId: string, telemetry: Telemet
 }
 
 function openRegistry(settings: Settings): SchemaRegistry {
-  return confluentSchemaRegistry({ url: required(settings.registryUrl, 'MILLRACE_REGISTRY_URL') });
+  const { username, password } = settings.registry;
+  return confluentSchemaRegistry({
+    url: required(settings.registryUrl, 'MILLRACE_REGISTRY_URL'),
+    ...(username === '' ? {} : { auth: { username, password } }),
+  });
 }
 
 function required(value: string, variable: string): string {

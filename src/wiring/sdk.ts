@@ -53,6 +53,8 @@ export interface KafkaOptions {
   brokers: readonly string[];
   /** Confluent-compatible schema registry. */
   registryUrl: string;
+  /** HTTP Basic: user and password, or API key and secret. */
+  registryAuth?: { username: string; password: string };
   /** First part of all topic names; `millrace` where absent. */
   prefix?: string;
   /** Kafka client library; kafkajs where absent. */
@@ -76,6 +78,8 @@ export function kafka(options: KafkaOptions): Transport {
       'kafka.saslUsername': options.sasl?.username,
       'kafka.saslPassword': options.sasl?.password,
       registryUrl: options.registryUrl,
+      'registry.username': options.registryAuth?.username,
+      'registry.password': options.registryAuth?.password,
       prefix: options.prefix,
     },
   );

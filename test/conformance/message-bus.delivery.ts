@@ -100,6 +100,26 @@ export function deliveryConformance(create: CreateFactory): void {
     expect(second.values()).toEqual(['v3', 'v4', 'v5', 'v6', 'v7', 'v8', 'v9']);
   });
 
+  it('delivers again what is not acknowledged to a subscriber that throws, under a new assignment', async () => {
+    const topic = await createTopic(run, bus, 2);
+    const recorder = await subscribe([topic], 'acknowledging');
+    recorder.throwing = true;
+    await produceTexts(run, bus, topic, 0, texts('a', 5));
+    await run.eventually(() => recorder.lost.length > 0, 'the partition was lost');
+    await produceTexts(run, bus, topic, 1, texts('b', 5));
+    await run.eventually(() => recorder.lost.length > 1, 'the other partition was lost');
+    recorder.throwing = false;
+    await eventuallyCommitted(run, bus, group, topic, [5, 5]);
+    const [first] = recorder.records.filter(({ partition }) => partition === 0);
+    expect(recorder.records.at(-1)?.assignment).not.toBe(first?.assignment);
+    expect([recorder.values(0).slice(-5), recorder.values(1).slice(-5)]).toEqual([
+      texts('a', 5),
+      texts('b', 5),
+    ]);
+    expect(recorder.errors[0]).toMatchObject({ message: 'the subscriber threw' });
+    expect(recorder.partitions()).toEqual([0, 1]);
+  });
+
   it('goes on from the gap once that is closed', async () => {
     const topic = await createTopic(run, bus, 1);
     await produceTexts(run, bus, topic, 0, texts('v', 10));

@@ -49,6 +49,8 @@ export class Recorder {
   readonly errors: unknown[] = [];
   /** Acknowledge at once whatever is delivered. */
   acknowledging: boolean;
+  /** Throw at whatever is delivered, once it is noted. */
+  throwing = false;
   /** Called when partitions are revoked; what it returns is waited for. */
   onRevoked: () => Promise<void> = async () => {};
   readonly #onOwnership: (owns: boolean) => void;
@@ -118,6 +120,7 @@ export class Recorder {
   #receive(records: readonly InboundRecord[]): void {
     this.batches.push(records);
     this.records.push(...records);
+    if (this.throwing) throw new Error('the subscriber threw');
     if (!this.acknowledging) return;
     for (const record of records) this.#subscription?.acknowledge(record);
   }

@@ -52,6 +52,19 @@ export function produceConformance(create: CreateFactory): void {
     }
   });
 
+  it('tells at which offset each record was stored, before it resolves', async () => {
+    const topic = await createTopic(run, bus, 2);
+    const offsets = new Map<string, number>();
+    const produced = texts('v', 100).map(async (value, i) => {
+      const record = { topic, partition: i % 2, key: Buffer.from(value), value: Buffer.from(value) };
+      await bus.produce(record, (offset) => offsets.set(value, offset));
+      expect(offsets.has(value)).toBe(true);
+    });
+    await run.settle(Promise.all(produced));
+    for (const { value, offset } of await readAll(topic, 100))
+      expect([`${value}`, offsets.get(`${value}`)]).toEqual([`${value}`, offset]);
+  });
+
   it('keeps the order of calls made while earlier ones are under way', async () => {
     const topic = await createTopic(run, bus, 1);
     const values = texts('v', 60);

@@ -90,6 +90,7 @@ export const EXTRACTOR: FeatureExtractorConfig = {
   deadLetterPayload: 'full',
   unacknowledgedMax: 50,
   tries: 3,
+  forgetWorkersMs: 10_000,
 };
 export const ROUTER: Omit<RequestRouterConfig, 'router' | 'ackPartition' | 'poolsOf'> = {
   creditsMax: 64,

@@ -45,15 +45,14 @@ export interface PartitionBatch {
 }
 
 export type SendOutcome =
-  | { readonly status: 'stored' }
+  /** `baseOffset` is that of the first record, -1 where the broker does not tell. */
+  | { readonly status: 'stored'; readonly baseOffset: number }
   /** Refused for a reason that passes: not enough replicas, election, quota, a topic that the broker does not know (yet), … */
   | { readonly status: 'delayed'; readonly error: unknown }
   /** The batch or one of its records is above the topic's or the broker's limit. */
   | { readonly status: 'too-large'; readonly error: unknown }
   /** The broker will never take the batch as it is: one of its records is invalid (no key on a compacted topic, …). */
   | { readonly status: 'invalid'; readonly error: unknown };
-
-export const STORED: SendOutcome = { status: 'stored' };
 
 /** How a session comes to its partitions. */
 export type Membership =

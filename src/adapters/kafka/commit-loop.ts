@@ -1,5 +1,6 @@
 import type { Logger } from '../../ports/telemetry.ts';
-import { within } from './backoff.ts';
+import { within } from '../../ports/within.ts';
+import { TIMERS } from './backoff.ts';
 import type { PartitionOffset, Session } from './client.ts';
 
 const INTERVAL_MS = 100;
@@ -45,7 +46,7 @@ export class CommitLoop {
   /** Commits what there is, before partitions are let go. Resolves after some seconds at the latest. */
   async now(): Promise<void> {
     const after = (this.#running ?? Promise.resolve()).then(() => this.#commit());
-    await within(after, LAST_COMMIT_TIMEOUT_MS, false);
+    await within(TIMERS, after, LAST_COMMIT_TIMEOUT_MS, false);
   }
 
   stop(): void {

@@ -187,6 +187,7 @@ export class GroupSubscription implements Subscription, SessionListener {
       }
     } catch (error) {
       this.#report(error);
+      void this.#ownership.startAgain(owned);
     }
     this.#regulate(owned);
   }

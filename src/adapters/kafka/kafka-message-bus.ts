@@ -5,6 +5,7 @@ import type {
   BusAdmin,
   InboundRecord,
   MessageBus,
+  OnStored,
   OutboundRecord,
   Reader,
   SubscribeOptions,
@@ -12,7 +13,8 @@ import type {
   Subscription,
 } from '../../ports/message-bus.ts';
 import type { Logger } from '../../ports/telemetry.ts';
-import { within } from './backoff.ts';
+import { within } from '../../ports/within.ts';
+import { TIMERS } from './backoff.ts';
 import { createBusAdmin } from './bus-admin.ts';
 import type { KafkaClient } from './client.ts';
 import { GroupSubscription } from './group-subscription.ts';
@@ -75,8 +77,8 @@ export class KafkaMessageBus implements KafkaBus {
     this.admin = createBusAdmin(client);
   }
 
-  produce(record: OutboundRecord): Promise<void> {
-    return this.#sending.produce(record);
+  produce(record: OutboundRecord, onStored?: OnStored): Promise<void> {
+    return this.#sending.produce(record, onStored);
   }
 
   partitionCount(topic: string): Promise<number> {
@@ -135,7 +137,7 @@ export class KafkaMessageBus implements KafkaBus {
     const closed = this.#client.close().catch((error: unknown) => {
       this.#logger.warn({ error }, 'closing the client failed');
     });
-    await within(closed, CLIENT_CLOSE_TIMEOUT_MS, undefined);
+    await within(TIMERS, closed, CLIENT_CLOSE_TIMEOUT_MS, undefined);
   }
 
   async #start<T extends GroupSubscription | PartitionReader>(consumer: T): Promise<T> {

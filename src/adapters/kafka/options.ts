@@ -20,7 +20,11 @@ export interface KafkaBusOptions extends BusOptions {
   connectTimeoutMs?: number;
   /** Where to go on when the committed offset is not in the log (default `earliest`: nothing that is kept is missed). */
   outOfRange?: OutOfRangePolicy;
-  /** The broker drops what a retry stores twice, as long as the process lives (default false). */
+  /**
+   * The broker drops what a retry stores twice, as long as the process lives and each topic's partitions lie on one broker (default false). No setting
+   * of a service: what several brokers lead is sent by several requests at once, and where kafkajs had an answer from some of them only, it takes
+   * back no number of what these stored, so a retry doubles it all the same. Who reads must know doubles by identity anyway.
+   */
   idempotent?: boolean;
 }
 

@@ -1,4 +1,5 @@
-import type { OutboundRecord } from '../../ports/message-bus.ts';
+import { Fifo } from '../../core/fifo.ts';
+import type { OnStored, OutboundRecord } from '../../ports/message-bus.ts';
 import type { PartitionBatch } from './client.ts';
 
 /** A record and the promise that `produce` gave for it. */
@@ -7,6 +8,7 @@ export interface OutboxEntry {
   readonly bytes: number;
   readonly resolve: () => void;
   readonly reject: (reason: unknown) => void;
+  readonly onStored: OnStored | undefined;
 }
 
 const FRAME_BYTES = 32;
@@ -18,8 +20,7 @@ export class Outbox {
   /** `queued` and `sending` in a lane; `waiting` for a leader or for a refusal to pass. */
   state: 'idle' | 'queued' | 'sending' | 'waiting' = 'idle';
   failures = 0;
-  #entries: OutboxEntry[] = [];
-  #next = 0;
+  readonly #entries = new Fifo<OutboxEntry>();
   #sending = 0;
   /** What was sent without an answer is sent again as it was: brokers know a repeated batch by its first and last record. */
   #repeat = 0;
@@ -32,12 +33,12 @@ export class Outbox {
   }
 
   get isEmpty(): boolean {
-    return this.#next === this.#entries.length;
+    return this.#entries.length === 0;
   }
 
-  push(record: OutboundRecord, bytes: number): Promise<void> {
+  push(record: OutboundRecord, bytes: number, onStored?: OnStored): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#entries.push({ record, bytes: bytes + FRAME_BYTES, resolve, reject });
+      this.#entries.push({ record, bytes: bytes + FRAME_BYTES, resolve, reject, onStored });
     });
   }
 
@@ -48,7 +49,7 @@ export class Outbox {
     const records: OutboundRecord[] = [];
     let bytes = 0;
     while (records.length < countMax) {
-      const entry = this.#entries[this.#next + records.length];
+      const entry = this.#entries.at(records.length);
       if (entry === undefined) break;
       if (!isRepeat && records.length > 0 && bytes + entry.bytes > limits.bytes) break;
       bytes += entry.bytes;
@@ -61,18 +62,10 @@ export class Outbox {
 
   /** The records in flight are done with. */
   stored(): readonly OutboxEntry[] {
-    const done = this.#entries.slice(this.#next, this.#next + this.#sending);
-    this.#next += this.#sending;
+    const done = this.#entries.take(this.#sending);
     this.#sending = 0;
     this.#repeat = 0;
     this.#countMax *= 2;
-    if (this.#next === this.#entries.length) {
-      this.#entries = [];
-      this.#next = 0;
-    } else if (this.#next > 1_024 && this.#next * 2 > this.#entries.length) {
-      this.#entries = this.#entries.slice(this.#next);
-      this.#next = 0;
-    }
     return done;
   }
 
@@ -92,11 +85,8 @@ export class Outbox {
   }
 
   clear(): readonly OutboxEntry[] {
-    const all = this.#entries.slice(this.#next);
-    this.#entries = [];
-    this.#next = 0;
     this.#sending = 0;
     this.#repeat = 0;
-    return all;
+    return this.#entries.take(this.#entries.length);
   }
 }

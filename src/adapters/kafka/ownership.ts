@@ -1,12 +1,16 @@
 import type { SubscribeOptions, Subscriber, TopicPartition } from '../../ports/message-bus.ts';
 import type { Logger } from '../../ports/telemetry.ts';
-import { within } from './backoff.ts';
+import { within } from '../../ports/within.ts';
+import { TIMERS } from './backoff.ts';
 import type { Joined, KafkaClient, Session } from './client.ts';
 import { OwnedPartition, toTopicPartition } from './owned-partition.ts';
 import type { QueueLimits } from './partition-queue.ts';
 import { PartitionTable } from './partition-table.ts';
 import type { OutOfRangePolicy } from './start-position.ts';
 import { findStarts, type StartSearch } from './start-search.ts';
+
+/** Before a partition is delivered again to a subscriber that threw. */
+const START_AGAIN_MS = 500;
 
 export interface OwnershipOptions {
   client: KafkaClient;
@@ -128,14 +132,37 @@ export class Ownership {
       this.#fetchFrom(owned, position);
       return;
     }
-    const { topic, partition } = owned;
+    this.#goOnAt(this.#replace(owned), found.start.offset);
+  }
+
+  /**
+   * The subscriber threw, and how much it took of what it was given is not known: everything that is not acknowledged is delivered again after a
+   * while, under a new assignment.
+   */
+  async startAgain(owned: OwnedPartition): Promise<void> {
+    if (!this.#isCurrent(owned, 'live')) return;
+    const position = owned.queue.committable;
+    this.#session?.pause(owned);
+    const next = this.#replace(owned);
+    await new Promise((resolve) => setTimeout(resolve, START_AGAIN_MS));
+    if (this.#isCurrent(next, 'starting')) this.#goOnAt(next, position);
+  }
+
+  /** The same partition under a new assignment: what was delivered under the old one is lost. */
+  #replace(owned: OwnedPartition): OwnedPartition {
     const next = new OwnedPartition(owned, this.#options.nextAssignment(), this.#options.limits);
-    next.start(found.start.offset);
-    this.#table.set(topic, partition, next);
-    this.#tell(() => this.#options.subscriber.onLost?.([{ topic, partition }]));
-    this.#tell(() => this.#options.subscriber.onAssigned?.([{ topic, partition }]));
+    owned.state = 'leaving';
+    owned.queue.drop();
+    this.#table.set(owned.topic, owned.partition, next);
+    this.#tell(() => this.#options.subscriber.onLost?.([toTopicPartition(owned)]));
+    return next;
+  }
+
+  #goOnAt(next: OwnedPartition, position: number): void {
+    next.start(position);
+    this.#tell(() => this.#options.subscriber.onAssigned?.([toTopicPartition(next)]));
     this.#options.commitSoon();
-    this.#fetchFrom(next, found.start.offset);
+    this.#fetchFrom(next, position);
   }
 
   /** Takes over what the group assigned and is not ours yet. What still drains comes when it is done. */
@@ -194,7 +221,12 @@ export class Ownership {
       owned.queue.drop();
       this.#session?.pause(owned);
     }
-    await within(this.#revoke(leaving.map(toTopicPartition)), this.#options.drainTimeoutMs, undefined);
+    await within(
+      TIMERS,
+      this.#revoke(leaving.map(toTopicPartition)),
+      this.#options.drainTimeoutMs,
+      undefined,
+    );
     const open = leaving.reduce((sum, { queue }) => sum + queue.unacknowledged, 0);
     if (open > 0) {
       this.#options.logger.warn(

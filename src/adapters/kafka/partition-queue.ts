@@ -1,3 +1,4 @@
+import { Fifo } from '../../core/fifo.ts';
 import type { InboundRecord } from '../../ports/message-bus.ts';
 import { ContiguousCommit } from './contiguous-commit.ts';
 
@@ -18,8 +19,7 @@ const WINDOW_PER_UNACKNOWLEDGED = 100;
 export class PartitionQueue {
   readonly #limits: QueueLimits;
   readonly #commit: ContiguousCommit;
-  #held: InboundRecord[] = [];
-  #next = 0;
+  #held = new Fifo<InboundRecord>();
   #heldBytes = 0;
   #position: number;
 
@@ -43,7 +43,7 @@ export class PartitionQueue {
   }
 
   get held(): number {
-    return this.#held.length - this.#next;
+    return this.#held.length;
   }
 
   /** Time to stop fetching. */
@@ -70,33 +70,20 @@ export class PartitionQueue {
       return;
     }
     for (const record of records) this.#heldBytes += bytesOf(record);
-    if (this.held === 0) {
-      this.#held = records;
-      this.#next = 0;
-      return;
-    }
-    for (const record of records) this.#held.push(record);
+    this.#held.pushAll(records);
   }
 
   /** The records that may be delivered now; they count as delivered from here on. */
   take(): readonly InboundRecord[] {
     const count = this.#deliverable();
     if (count === 0) return NONE;
-    const records =
-      this.#next === 0 && count === this.#held.length
-        ? this.#held
-        : this.#held.slice(this.#next, this.#next + count);
+    const records = this.#held.take(count);
     for (const record of records) {
       const bytes = bytesOf(record);
       this.#heldBytes -= bytes;
       this.#commit.add(record.offset, bytes);
     }
-    this.#next += count;
-    if (this.#next === this.#held.length) {
-      this.#held = [];
-      this.#next = 0;
-      this.#commit.advanceTo(this.#position);
-    }
+    if (this.held === 0) this.#commit.advanceTo(this.#position);
     return records;
   }
 
@@ -106,8 +93,7 @@ export class PartitionQueue {
 
   /** Forgets what was not delivered: the partition goes away. */
   drop(): void {
-    this.#held = [];
-    this.#next = 0;
+    this.#held = new Fifo();
     this.#heldBytes = 0;
   }
 
@@ -121,7 +107,7 @@ export class PartitionQueue {
     let bytes = this.#commit.unacknowledgedBytes;
     let count = 0;
     while (count < most) {
-      const record = this.#held[this.#next + count];
+      const record = this.#held.at(count);
       if (record === undefined) break;
       bytes += bytesOf(record);
       // A record above the limit goes alone: it must go some time.

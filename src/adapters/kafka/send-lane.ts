@@ -1,5 +1,6 @@
 import type { Logger } from '../../ports/telemetry.ts';
-import { backoffMs, isPowerOfTwo } from './backoff.ts';
+import { within } from '../../ports/within.ts';
+import { backoffMs, isPowerOfTwo, TIMERS } from './backoff.ts';
 import type { KafkaClient, PartitionBatch, SendOutcome } from './client.ts';
 import type { Outbox } from './outbox.ts';
 
@@ -11,6 +12,8 @@ const RETRY_FIRST_MS = 50;
 const RETRY_MOST_MS = 1_000;
 /** After so many failures in a row the client's connections are not trusted any more. */
 const RESET_AFTER_FAILURES = 8;
+/** Connections that cannot even be closed are left behind. */
+const RESET_TIMEOUT_MS = 3_000;
 const NO_OUTCOME: SendOutcome = {
   status: 'delayed',
   error: new Error('the client said nothing of this partition'),
@@ -58,6 +61,16 @@ export class SendLane {
   }
 
   async #run(): Promise<void> {
+    try {
+      await this.#sendGathered();
+    } catch (error) {
+      this.#options.logger.error({ error, broker: this.#options.leader }, 'the way to a broker failed');
+    }
+    this.#isBusy = false;
+    this.#schedule();
+  }
+
+  async #sendGathered(): Promise<void> {
     const { batches, outboxes } = this.#gather();
     let outcomes: readonly SendOutcome[] | undefined;
     try {
@@ -70,8 +83,6 @@ export class SendLane {
       for (const [index, outbox] of outboxes.entries())
         this.#options.settle(outbox, outcomes[index] ?? NO_OUTCOME);
     }
-    this.#isBusy = false;
-    this.#schedule();
   }
 
   #gather(): { batches: PartitionBatch[]; outboxes: readonly Outbox[] } {
@@ -94,7 +105,7 @@ export class SendLane {
   }
 
   async #recover(outboxes: readonly Outbox[], error: unknown): Promise<void> {
-    const { leader, logger, client, onRetry, reroute } = this.#options;
+    const { leader, logger, onRetry, reroute } = this.#options;
     const waitMs = backoffMs(this.#failures++, RETRY_FIRST_MS, RETRY_MOST_MS);
     onRetry();
     if (isPowerOfTwo(this.#failures)) {
@@ -103,11 +114,20 @@ export class SendLane {
         'no answer from the broker; records wait',
       );
     }
-    if (this.#failures % RESET_AFTER_FAILURES === 0) await client.resetSending();
+    if (this.#failures % RESET_AFTER_FAILURES === 0) await this.#reset();
     await new Promise((resolve) => setTimeout(resolve, waitMs));
     const all = [...outboxes, ...this.#queued];
     this.#queued = [];
     for (const outbox of outboxes) outbox.unsent();
     if (!this.#closed) await reroute(all);
+  }
+
+  async #reset(): Promise<void> {
+    const { client, logger, leader } = this.#options;
+    try {
+      await within(TIMERS, client.resetSending(), RESET_TIMEOUT_MS, undefined);
+    } catch (error) {
+      logger.warn({ error, broker: leader }, 'connections could not be closed; new ones are opened');
+    }
   }
 }

@@ -1,7 +1,8 @@
 import { MillraceError } from '../../core/errors.ts';
-import type { OutboundRecord } from '../../ports/message-bus.ts';
+import type { OnStored, OutboundRecord } from '../../ports/message-bus.ts';
 import type { Logger } from '../../ports/telemetry.ts';
-import { backoffMs, isPowerOfTwo, within } from './backoff.ts';
+import { within } from '../../ports/within.ts';
+import { backoffMs, isPowerOfTwo, TIMERS } from './backoff.ts';
 import type { KafkaClient, SendOutcome } from './client.ts';
 import { Outbox, type OutboxEntry } from './outbox.ts';
 import { PartitionTable } from './partition-table.ts';
@@ -38,7 +39,7 @@ export class SendQueue {
     this.#options = options;
   }
 
-  produce(record: OutboundRecord): Promise<void> {
+  produce(record: OutboundRecord, onStored?: OnStored): Promise<void> {
     if (this.#closed) return Promise.reject(closed());
     const bytes = sizeOf(record);
     if (bytes > RECORD_BYTES_MAX) return Promise.reject(tooLarge(record, undefined));
@@ -48,7 +49,7 @@ export class SendQueue {
       this.#outboxes.set(record.topic, record.partition, outbox);
     }
     this.#waiting++;
-    const stored = outbox.push(record, bytes);
+    const stored = outbox.push(record, bytes, onStored);
     if (outbox.state === 'idle') this.#route(outbox);
     return stored;
   }
@@ -57,7 +58,7 @@ export class SendQueue {
   async close(timeoutMs: number): Promise<void> {
     if (this.#waiting > 0) {
       this.#idle ??= Promise.withResolvers<void>();
-      await within(this.#idle.promise, timeoutMs, undefined);
+      await within(TIMERS, this.#idle.promise, timeoutMs, undefined);
     }
     this.#closed = true;
     for (const lane of this.#lanes.values()) lane.close();
@@ -111,7 +112,7 @@ export class SendQueue {
     switch (outcome.status) {
       case 'stored':
         outbox.failures = 0;
-        this.#resolve(outbox.stored());
+        this.#resolve(outbox.stored(), outcome.baseOffset);
         break;
       case 'too-large':
       case 'invalid':
@@ -159,8 +160,12 @@ export class SendQueue {
     setTimeout(() => catalog.refresh(outbox.topic).then(again, again), waitMs);
   }
 
-  #resolve(entries: readonly OutboxEntry[]): void {
-    for (const entry of entries) entry.resolve();
+  /** The records of a batch lie one after the other. */
+  #resolve(entries: readonly OutboxEntry[], baseOffset: number): void {
+    for (const [index, { resolve, onStored }] of entries.entries()) {
+      if (baseOffset >= 0) onStored?.(baseOffset + index);
+      resolve();
+    }
     this.#settled(entries.length);
   }
 

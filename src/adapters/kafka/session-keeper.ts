@@ -1,5 +1,6 @@
 import type { Logger } from '../../ports/telemetry.ts';
-import { backoffMs, within } from './backoff.ts';
+import { within } from '../../ports/within.ts';
+import { backoffMs, TIMERS } from './backoff.ts';
 import type { Session } from './client.ts';
 
 const RESTART_FIRST_MS = 250;
@@ -70,7 +71,7 @@ export class SessionKeeper {
     this.#closed = true;
     clearInterval(this.#watch);
     this.#wake();
-    await within(this.#restarting ?? Promise.resolve(), CLOSE_TIMEOUT_MS, undefined);
+    await within(TIMERS, this.#restarting ?? Promise.resolve(), CLOSE_TIMEOUT_MS, undefined);
     const session = this.#session;
     this.#session = undefined;
     if (session !== undefined) await this.#closeSession(session);
@@ -124,6 +125,6 @@ export class SessionKeeper {
     const closed = session.close().catch((error: unknown) => {
       this.#options.logger.warn({ error }, 'closing a consumer failed');
     });
-    await within(closed, CLOSE_TIMEOUT_MS, undefined);
+    await within(TIMERS, closed, CLOSE_TIMEOUT_MS, undefined);
   }
 }

@@ -53,12 +53,11 @@ export class Broker implements GroupSurroundings {
     for (const client of this.clients) client.topicAccepts();
   }
 
-  /** @returns false while the topic refuses records. @throws MillraceError TOO_LARGE, BUS_UNAVAILABLE */
-  append(record: OutboundRecord): boolean {
+  /** @returns the record's offset; undefined while the topic refuses records. @throws MillraceError TOO_LARGE, BUS_UNAVAILABLE */
+  append(record: OutboundRecord): number | undefined {
     const topic = this.topic(record.topic);
-    if (this.#refusing.has(record.topic)) return false;
-    topic.append(record, this.clock.wallMs(), this.clock.monotonicMs());
-    return true;
+    if (this.#refusing.has(record.topic)) return undefined;
+    return topic.append(record, this.clock.wallMs(), this.clock.monotonicMs());
   }
 
   findTopic(name: string): Topic | undefined {

@@ -6,12 +6,14 @@ import type {
   BusOptions,
   InboundRecord,
   MessageBus,
+  OnStored,
   OutboundRecord,
   Reader,
   SubscribeOptions,
   Subscriber,
   Subscription,
 } from '../../ports/message-bus.ts';
+import { within } from '../../ports/within.ts';
 import { brokerAdmin } from './admin.ts';
 import type { Broker, BrokerClient } from './broker.ts';
 import type { CursorSurroundings } from './cursor.ts';
@@ -21,7 +23,6 @@ import { Member } from './member.ts';
 import { Outbox } from './outbox.ts';
 import { BroadcastReader } from './reader.ts';
 import type { Topic } from './topic.ts';
-import { within } from './within.ts';
 
 /** A client of the memory broker, with the faults that a client can suffer. */
 export interface MemoryConnection extends MessageBus {
@@ -60,8 +61,8 @@ export class Connection implements MemoryConnection, BrokerClient {
     broker.clients.add(this);
   }
 
-  produce(record: OutboundRecord): Promise<void> {
-    return this.#closed ? Promise.reject(closedError()) : this.#outbox.send(record);
+  produce(record: OutboundRecord, onStored?: OnStored): Promise<void> {
+    return this.#closed ? Promise.reject(closedError()) : this.#outbox.send(record, onStored);
   }
 
   partitionCount(topic: string): Promise<number> {
@@ -163,7 +164,7 @@ export class Connection implements MemoryConnection, BrokerClient {
       // What a subscription drains, it may still produce: so the outbox comes after them.
       await Promise.all([...this.#members.keys()].map((member) => member.close()));
       this.#closed = true;
-      await within(this.#broker.clock, this.#options.drainTimeoutMs, this.#outbox.empty());
+      await within(this.#broker.clock, this.#outbox.empty(), this.#options.drainTimeoutMs, undefined);
     }
     this.#closed = true;
     this.#outbox.abandon();

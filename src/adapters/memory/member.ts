@@ -9,15 +9,17 @@ import type {
   TopicPartition,
 } from '../../ports/message-bus.ts';
 import type { Counter } from '../../ports/telemetry.ts';
+import { within } from '../../ports/within.ts';
 import type { CursorSurroundings } from './cursor.ts';
 import type { Grant, Group, GroupMember } from './group.ts';
 import type { LinkListener } from './link.ts';
 import { type DeliveryLimits, OwnedPartition, type RecordSink } from './owned-partition.ts';
 import type { Topic } from './topic.ts';
-import { within } from './within.ts';
 
 const UNACKNOWLEDGED_MAX = 1_000;
 const UNACKNOWLEDGED_BYTES_MAX = 16 * 2 ** 20;
+/** Before a partition is delivered again to a subscriber that threw. */
+const START_AGAIN_MS = 500;
 
 export interface MemberSurroundings extends CursorSurroundings {
   group: Group;
@@ -124,6 +126,7 @@ export class Member implements Subscription, GroupMember, RecordSink, LinkListen
       this.#subscriber.onRecords(records);
     } catch (error) {
       this.#report(error);
+      this.#startAgain(records);
     }
   }
 
@@ -141,11 +144,24 @@ export class Member implements Subscription, GroupMember, RecordSink, LinkListen
     );
   }
 
+  /**
+   * The subscriber threw, and how much it took of what it was given is not known: everything that is not acknowledged is delivered again after a
+   * while, under a new assignment.
+   */
+  #startAgain([first]: readonly InboundRecord[]): void {
+    if (first === undefined) return;
+    const partition = this.#owned.get(first.topic)?.get(first.partition);
+    if (partition === undefined || partition.grant.assignment !== first.assignment) return;
+    this.#lose([partition]);
+    const { clock, group, link } = this.#surroundings;
+    clock.after(START_AGAIN_MS, () => link.call(() => group.release(this, [partition.grant])));
+  }
+
   #take(grants: readonly Grant[]): void {
     if (this.#closing !== undefined || this.#sessionExpired) return;
     const taken = grants.map((grant) => new OwnedPartition(grant, this.#limits, this));
     for (const partition of taken) this.#add(partition);
-    this.#subscriber.onAssigned?.(places(taken));
+    this.#tell(() => this.#subscriber.onAssigned?.(places(taken)));
     for (const partition of taken) {
       const log = this.#surroundings.findTopic(partition.grant.topic)?.partitions[partition.grant.partition];
       if (log !== undefined) partition.startDelivery(log, this.#surroundings);
@@ -173,8 +189,8 @@ export class Member implements Subscription, GroupMember, RecordSink, LinkListen
     const { clock, options } = this.#surroundings;
     if (this.#subscriber.onRevoked === undefined || revoked.length === 0) return;
     try {
-      const inTime = await within(clock, options.drainTimeoutMs, this.#subscriber.onRevoked(revoked));
-      if (inTime) return;
+      const drained = this.#subscriber.onRevoked(revoked).then(() => true);
+      if (await within(clock, drained, options.drainTimeoutMs, false)) return;
       options.telemetry.logger.warn(
         { group: this.#group, partitions: revoked, drainTimeoutMs: options.drainTimeoutMs },
         'Partitions were let go before they were drained; what was not acknowledged is delivered again.',
@@ -197,14 +213,14 @@ export class Member implements Subscription, GroupMember, RecordSink, LinkListen
       });
     });
     // A broker that is away is not waited for: it will find the member gone when the session runs out.
-    await within(clock, options.drainTimeoutMs, left);
+    await within(clock, left, options.drainTimeoutMs, undefined);
     link.listeners.delete(this);
   }
 
   #lose(partitions: readonly OwnedPartition[]): void {
     if (partitions.length === 0) return;
     for (const partition of partitions) this.#drop(partition);
-    this.#subscriber.onLost?.(places(partitions));
+    this.#tell(() => this.#subscriber.onLost?.(places(partitions)));
   }
 
   #commitSoon(partition: OwnedPartition): void {
@@ -227,12 +243,24 @@ export class Member implements Subscription, GroupMember, RecordSink, LinkListen
   }
 
   #report(error: unknown): void {
-    if (this.#subscriber.onError !== undefined) this.#subscriber.onError(error);
-    else
-      this.#surroundings.options.telemetry.logger.error(
-        { group: this.#group, error },
-        'A subscription failed.',
-      );
+    const { logger } = this.#surroundings.options.telemetry;
+    if (this.#subscriber.onError === undefined) {
+      logger.error({ group: this.#group, error }, 'A subscription failed.');
+      return;
+    }
+    try {
+      this.#subscriber.onError(error);
+    } catch (thrown) {
+      logger.error({ group: this.#group, error: thrown }, 'onError threw');
+    }
+  }
+
+  #tell(call: () => void): void {
+    try {
+      call();
+    } catch (error) {
+      this.#report(error);
+    }
   }
 
   #add(partition: OwnedPartition): void {

@@ -1,13 +1,14 @@
 import { MillraceError } from '../../core/errors.ts';
-import type { OutboundRecord } from '../../ports/message-bus.ts';
+import type { OnStored, OutboundRecord } from '../../ports/message-bus.ts';
 import type { Link } from './link.ts';
 
-/** Stores a record, or throws what its sender is to be told. `false` while the topic takes none for a passing reason. */
-export type Append = (record: OutboundRecord) => boolean;
+/** Stores a record and answers its offset, or throws what its sender is to be told. `undefined` while the topic takes none for a passing reason. */
+export type Append = (record: OutboundRecord) => number | undefined;
 
 interface Sending {
   readonly record: OutboundRecord;
   readonly resolve: () => void;
+  readonly onStored: OnStored | undefined;
   readonly reject: (error: unknown) => void;
 }
 
@@ -24,9 +25,9 @@ export class Outbox {
     this.#append = append;
   }
 
-  send(record: OutboundRecord): Promise<void> {
+  send(record: OutboundRecord, onStored?: OnStored): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#sending.push({ record, resolve, reject });
+      this.#sending.push({ record, resolve, reject, onStored });
       this.flushSoon();
     });
   }
@@ -66,9 +67,11 @@ export class Outbox {
   }
 
   /** @returns whether the sender has its answer. */
-  #store({ record, resolve, reject }: Sending): boolean {
+  #store({ record, resolve, reject, onStored }: Sending): boolean {
     try {
-      if (!this.#append(record)) return false;
+      const offset = this.#append(record);
+      if (offset === undefined) return false;
+      onStored?.(offset);
       resolve();
     } catch (error) {
       reject(error);

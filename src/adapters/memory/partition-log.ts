@@ -25,6 +25,16 @@ const RECORD_OVERHEAD_BYTES = 70;
 const RETAINED_OVERHEAD_BYTES = 500;
 const DEAD_PREFIX_MIN = 1_024;
 const NO_HEADERS: Headers = Object.freeze({});
+/** In the place of a record that is gone, so that its bytes are freed before its place is cut off. */
+const GONE: StoredRecord = {
+  offset: -1,
+  timestampMs: 0,
+  storedAtMs: 0,
+  key: null,
+  value: null,
+  headers: NO_HEADERS,
+  bytes: 0,
+};
 
 /** What a record weighs against `max.message.bytes`, retention and limits. */
 export function recordBytes(record: OutboundRecord): number {
@@ -48,9 +58,11 @@ export class PartitionLog {
   /** Index of the first record still kept; what lies before it is cut off now and then. */
   #first = 0;
 
-  append(record: OutboundRecord, bytes: number, timestampMs: number, storedAtMs: number): void {
+  /** @returns the record's offset. */
+  append(record: OutboundRecord, bytes: number, timestampMs: number, storedAtMs: number): number {
+    const offset = this.high++;
     this.#records.push({
-      offset: this.high++,
+      offset,
       timestampMs,
       storedAtMs,
       key: copy(record.key),
@@ -60,6 +72,7 @@ export class PartitionLog {
     });
     this.retainedBytes += bytes + RETAINED_OVERHEAD_BYTES;
     for (const listener of this.listeners) listener.appended();
+    return offset;
   }
 
   /** The first record at or after `offset`. */
@@ -91,7 +104,7 @@ export class PartitionLog {
     for (let record = this.oldest(); record !== undefined && isExpired(record); record = this.oldest()) {
       this.retainedBytes -= record.bytes + RETAINED_OVERHEAD_BYTES;
       this.low = record.offset + 1;
-      this.#first++;
+      this.#records[this.#first++] = GONE;
     }
     if (this.#first >= DEAD_PREFIX_MIN && this.#first * 2 >= this.#records.length) {
       this.#records = this.#records.slice(this.#first);

@@ -41,8 +41,8 @@ export class Topic {
     while (this.partitions.length < partitions) this.partitions.push(new PartitionLog());
   }
 
-  /** @throws MillraceError TOO_LARGE, POISON for what this topic never takes, BUS_UNAVAILABLE where there is no such partition. */
-  append(record: OutboundRecord, wallMs: number, nowMs: number): void {
+  /** @returns the record's offset. @throws MillraceError TOO_LARGE, POISON for what this topic never takes, BUS_UNAVAILABLE where there is no such partition. */
+  append(record: OutboundRecord, wallMs: number, nowMs: number): number {
     const log = this.log(record.partition);
     const bytes = recordBytes(record);
     if (bytes > this.#rules.messageBytesMax) {
@@ -56,9 +56,10 @@ export class Topic {
         value: null,
       });
     }
-    log.append(record, bytes, Math.floor(wallMs), nowMs);
+    const offset = log.append(record, bytes, Math.floor(wallMs), nowMs);
     this.#expire(log, nowMs);
     if (this.#retainedBytes() > this.#bytesMax) this.#trim(nowMs);
+    return offset;
   }
 
   /** @throws MillraceError BUS_UNAVAILABLE where there is no such partition. */

@@ -10,6 +10,8 @@
  * - a jump back that is shorter than the pause between two records does not show like that. But then record after record comes alone and
  *   exceeds the constant by the same: no backlog does that, since it comes in a heap once it can be read. Some such records in a row are
  *   believed;
+ * - a record that was seen before comes again because its partition was read again, after a pause or a change of owner: its stamp lies before its
+ *   predecessor's though no clock went back, and the constant stays;
  * - a backlog is charged in full, as long as the minimum was seen before it built up; of one that was there at the start, each record
  *   is charged what it waited longer than the newest that came with it.
  */
@@ -25,10 +27,20 @@ const SAME_EXCESS_MS = 10;
 /** … are believed when they are so many in a row. */
 const BELIEVED_RECORDS = 4;
 
+/** What is asked of a record: where it lies, and when the broker says that it was appended. */
+export interface StampedRecord {
+  topic: string;
+  partition: number;
+  offset: number;
+  timestampMs: number;
+}
+
 interface PartitionDelay {
   /** The running minimum of (monotonic now − append time). */
   offsetMs: number;
   seenAtMs: number;
+  /** The last record so far that had not been seen before. */
+  lastOffset: number;
   lastAppendMs: number;
   /** Records in a row that came alone and exceeded the constant by the same, and the least excess of them. */
   alone: number;
@@ -41,16 +53,12 @@ export interface TopicDelay {
    * partition is known it changes nothing.
    * @param oldest the first of them @param newestAppendMs append time of the last @param nowMs the local monotonic clock
    */
-  starts(
-    oldest: { topic: string; partition: number; timestampMs: number },
-    newestAppendMs: number,
-    nowMs: number,
-  ): void;
+  starts(oldest: StampedRecord, newestAppendMs: number, nowMs: number): void;
   /**
    * Milliseconds that a record waited beyond the shortest wait known for its partition; ≥ 0.
-   * @param appendMs the broker's append time @param nowMs the local monotonic clock
+   * @param nowMs the local monotonic clock
    */
-  inTopicMs(topic: string, partition: number, appendMs: number, nowMs: number): number;
+  inTopicMs(record: StampedRecord, nowMs: number): number;
 }
 
 export function createTopicDelay(): TopicDelay {
@@ -64,40 +72,53 @@ export function createTopicDelay(): TopicDelay {
     return partitions;
   };
   return {
-    starts({ topic, partition, timestampMs }, newestAppendMs, nowMs) {
-      const partitions = partitionsOf(topic);
-      if (partitions[partition] !== undefined || newestAppendMs < timestampMs) return;
-      partitions[partition] = learned(nowMs - newestAppendMs, timestampMs, nowMs);
+    starts(oldest, newestAppendMs, nowMs) {
+      const partitions = partitionsOf(oldest.topic);
+      if (partitions[oldest.partition] !== undefined || newestAppendMs < oldest.timestampMs) return;
+      partitions[oldest.partition] = learned(nowMs - newestAppendMs, oldest, nowMs);
     },
-    inTopicMs(topic, partition, appendMs, nowMs) {
-      const partitions = partitionsOf(topic);
-      const known = partitions[partition];
-      if (known === undefined) {
-        partitions[partition] = learned(nowMs - appendMs, appendMs, nowMs);
-        return 0;
-      }
-      return charge(known, appendMs, nowMs);
+    inTopicMs(record, nowMs) {
+      const partitions = partitionsOf(record.topic);
+      const known = partitions[record.partition];
+      if (known !== undefined) return charge(known, record, nowMs);
+      partitions[record.partition] = learned(nowMs - record.timestampMs, record, nowMs);
+      return 0;
     },
   };
 }
 
-function learned(offsetMs: number, lastAppendMs: number, seenAtMs: number): PartitionDelay {
-  return { offsetMs, lastAppendMs, seenAtMs, alone: 0, aloneMs: 0 };
+function learned(offsetMs: number, { offset, timestampMs }: StampedRecord, seenAtMs: number): PartitionDelay {
+  return { offsetMs, lastOffset: offset, lastAppendMs: timestampMs, seenAtMs, alone: 0, aloneMs: 0 };
 }
 
-function charge(known: PartitionDelay, appendMs: number, nowMs: number): number {
-  const differenceMs = nowMs - appendMs;
+function charge(known: PartitionDelay, record: StampedRecord, nowMs: number): number {
+  const differenceMs = nowMs - record.timestampMs;
   const pauseMs = nowMs - known.seenAtMs;
-  if (appendMs < known.lastAppendMs - STEP_BACK_MS) known.offsetMs = differenceMs;
-  else known.offsetMs = Math.min(differenceMs, known.offsetMs + pauseMs * DRIFT_PER_MS);
+  const isAgain = wasSeen(known, record);
+  const wentBack = !isAgain && record.timestampMs < known.lastAppendMs - STEP_BACK_MS;
+  known.offsetMs = wentBack ? differenceMs : Math.min(differenceMs, known.offsetMs + pauseMs * DRIFT_PER_MS);
   known.seenAtMs = nowMs;
-  known.lastAppendMs = appendMs;
-  countAlone(known, differenceMs - known.offsetMs, pauseMs);
-  if (known.alone >= BELIEVED_RECORDS) {
-    known.offsetMs += known.aloneMs;
-    known.alone = 0;
+  if (!isAgain) {
+    known.lastOffset = record.offset;
+    known.lastAppendMs = record.timestampMs;
+    believe(known, differenceMs - known.offsetMs, pauseMs);
   }
   return differenceMs - known.offsetMs;
+}
+
+/** An offset of a topic that was made anew can be an old one as well, but what lies there was stamped later. */
+function wasSeen(
+  { lastOffset, lastAppendMs }: PartitionDelay,
+  { offset, timestampMs }: StampedRecord,
+): boolean {
+  return offset <= lastOffset && timestampMs <= lastAppendMs;
+}
+
+function believe(known: PartitionDelay, excessMs: number, pauseMs: number): void {
+  countAlone(known, excessMs, pauseMs);
+  if (known.alone < BELIEVED_RECORDS) return;
+  known.offsetMs += known.aloneMs;
+  known.alone = 0;
 }
 
 function countAlone(known: PartitionDelay, excessMs: number, pauseMs: number): void {

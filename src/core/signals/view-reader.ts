@@ -84,8 +84,10 @@ function fullRange(size: number): ElementRange {
   return { first: 0, stride: 1, count: size };
 }
 
-/** A tensor's part of the sample: as large as its part of the candidate side, and at least one value. */
+/** A tensor's part of the sample: as large as its part of the candidate side, and at least one value where it has any. */
 function sampleRange(size: number, rowValues: number, candidateSide: number, seed: number): ElementRange {
+  // A request without candidates has no candidate side to have a part of.
+  if (size === 0) return fullRange(0);
   const stride = sampleStride(size, rowValues, Math.floor((CANDIDATE_VALUES_MAX * size) / candidateSide));
   const first = Math.min(seed % stride, Math.max(0, size - 1));
   return { first, stride, count: Math.ceil((size - first) / stride) };

@@ -51,7 +51,9 @@ export class Worker {
 
   constructor(config: WorkerConfig, deps: WorkerDeps) {
     this.#deps = deps;
-    this.#schemaWait = new SchemaWait('accelerator-worker', deps);
+    this.#schemaWait = new SchemaWait('accelerator-worker', deps, (delivery, error) =>
+      this.#endings.deadLetter(delivery, 'POISON', `failed after its schema was found: ${String(error)}`),
+    );
     const queue = new JobQueue(config);
     const meter = new LoadMeter(config);
     const { clock, windows, telemetry, modelFor } = deps;

@@ -15,6 +15,8 @@ export interface FeatureExtractorConfig {
   deadLetterPayload: 'full' | 'hash';
   unacknowledgedMax: number;
   tries: number;
+  /** A worker without a heartbeat for so long is forgotten, and with it the published versions that only it had. */
+  forgetWorkersMs: number;
 }
 
 /** ingress → features: decodes, checks, reads the signals; refusals and dead letters end here. */
@@ -26,7 +28,7 @@ export async function createFeatureExtractorStage(
   const featuresTopic = deps.topics.fixed('features');
   const features = deps.codecs.for('RoutableRequest');
   const partitions = await deps.bus.partitionCount(featuresTopic);
-  const versions = await followFamilyVersions(deps, config.families);
+  const versions = await followFamilyVersions(deps, config.families, config);
   const extract = createExtractor({ families: versions.families, limits: config.limits }, deps);
   const counter = deps.telemetry.counter({
     name: 'millrace_extracted_total',

@@ -21,7 +21,7 @@ export async function createFusedStage(
 ): Promise<Stage & { router: Router }> {
   const rig = await openRouter(config.router, deps, stable, canary);
   const { router, results } = rig;
-  const versions = await followFamilyVersions(deps, config.extractor.families);
+  const versions = await followFamilyVersions(deps, config.extractor.families, config.extractor);
   const extract = createExtractor({ ...config.extractor, families: versions.families }, deps);
   const running = await runStage<ScoreRequest>(deps, {
     name: 'fused-router',

@@ -3,6 +3,7 @@ import { systemClock } from '../../../src/adapters/system/clock.ts';
 import { type Client, connect } from '../../../src/client/client.ts';
 import { fp32 } from '../../../src/client/tensors.ts';
 import { createCodecs } from '../../../src/contracts/codec.ts';
+import type { Identity } from '../../../src/contracts/records.ts';
 import { partitionForKey } from '../../../src/core/request/partition.ts';
 import { INGRESS, type MemoryInstallation, memoryInstallation, scored } from './memory-installation.ts';
 
@@ -25,6 +26,12 @@ const REQUEST = {
   candidateTensors: [fp32('item', [1, 2], [1, 2])],
 };
 
+/** Where the requests lie that were sent so far. */
+async function identities(): Promise<Identity[]> {
+  const records = await installation.recordsOf(INGRESS);
+  return records.map(({ topic, partition, offset }) => ({ topic, partition, offset }));
+}
+
 describe('a client', () => {
   it('sends requests, keyed by their id', async () => {
     expect(await client.requests.send({ ...REQUEST, requestId: 'r-1' })).toBe('r-1');
@@ -46,8 +53,23 @@ describe('a client', () => {
     const result = client.score({ ...REQUEST, requestId: 'r-1' });
     await vi.waitFor(async () => expect(await installation.requests()).toHaveLength(1));
     const [request] = await installation.requests();
-    await installation.publish(scored('r-1', 0), request?.resultPartition ?? -1);
+    for (const identity of await identities())
+      await installation.publish(scored('r-1', 0, { identity }), request?.resultPartition ?? -1);
     expect((await result).requestId).toBe('r-1');
+  });
+
+  it('scores: a request that repeats an aborted one under its id has its own result', async () => {
+    const stop = new AbortController();
+    const first = client.score({ ...REQUEST, requestId: 'r-1' }, { signal: stop.signal });
+    await vi.waitFor(async () => expect(await identities()).toHaveLength(1));
+    stop.abort();
+    await expect(first).rejects.toMatchObject({ code: 'CLOSED' });
+    const second = client.score({ ...REQUEST, requestId: 'r-1' });
+    await vi.waitFor(async () => expect(await identities()).toHaveLength(2));
+    const [request] = await installation.requests();
+    for (const identity of await identities())
+      await installation.publish(scored('r-1', 0, { identity }), request?.resultPartition ?? -1);
+    expect((await second).identity.offset).toBe(1);
   });
 
   it('misses no result of what it sends right after it asked for results', async () => {

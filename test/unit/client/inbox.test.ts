@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Inbox } from '../../../src/client/inbox.ts';
 import type { InboundRecord } from '../../../src/ports/message-bus.ts';
+import { Watched } from '../alive.fixture.ts';
 
 function record(offset: number, partition = 0): InboundRecord {
   return {
@@ -53,5 +54,14 @@ describe('an inbox', () => {
     inbox.discard([{ topic: 't', partition: 0 }]);
     expect(await inbox.next()).toMatchObject({ partition: 1, offset: 0 });
     expect(await inbox.next()).toMatchObject({ partition: 1, offset: 1 });
+  });
+
+  it('lets go of what was read, however much is left', async () => {
+    const inbox = new Inbox();
+    const watched = new Watched();
+    inbox.push(Array.from({ length: 1_500 }, (_, offset) => watched.add(record(offset))));
+    for (let n = 0; n < 700; n += 1) await inbox.next();
+    expect(await watched.areAlive(800)).toBe(true);
+    inbox.end();
   });
 });

@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Connection } from '../../../src/client/connection.ts';
-import { ScoreCalls } from '../../../src/client/score-calls.ts';
+import { ScoreCalls, type SendRequest } from '../../../src/client/score-calls.ts';
 import { type MemoryInstallation, memoryInstallation, scored } from './memory-installation.ts';
 
 let installation: MemoryInstallation;
@@ -23,9 +23,20 @@ afterEach(async () => {
   await installation.close();
 });
 
-const send = async (partition: number): Promise<void> => {
+/** Where it lies is not told. */
+const send = async (partition: number): Promise<undefined> => {
   sent.push(partition);
+  return undefined;
 };
+
+/** The request lies at that offset once `stored` resolves. */
+const sendAt =
+  (offset: number, stored?: Promise<void>): SendRequest =>
+  async (partition) => {
+    sent.push(partition);
+    await stored;
+    return scored('', offset).identity;
+  };
 
 async function whenSent(count = 1): Promise<number> {
   await vi.waitFor(() => expect(sent).toHaveLength(count));
@@ -65,15 +76,42 @@ describe('calls that wait for their result', () => {
   });
 
   it('are not answered by a second result of an earlier call of the same id', async () => {
-    const first = calls.call('same', send);
+    const first = calls.call('same', sendAt(1));
     const partition = await whenSent();
     await installation.publish(scored('same', 1), partition);
     await first;
-    const second = calls.call('same', send);
+    const second = calls.call('same', sendAt(7));
     await whenSent(2);
     await installation.publish(scored('same', 1, { attempt: 2 }), partition);
     await installation.publish(scored('same', 7), partition);
     expect((await second).identity.offset).toBe(7);
+  });
+
+  it('that repeat an aborted one under its id are answered by their own request, not by that of the aborted one', async () => {
+    const stop = new AbortController();
+    const first = calls.call('same', sendAt(1), stop.signal);
+    const partition = await whenSent();
+    stop.abort();
+    await expect(first).rejects.toMatchObject({ code: 'CLOSED' });
+    const second = calls.call('same', sendAt(7));
+    await whenSent(2);
+    await installation.publish(scored('same', 1), partition);
+    await installation.publish(scored('same', 7), partition);
+    expect((await second).identity.offset).toBe(7);
+  });
+
+  it('let results wait that come before the broker said where the request lies', async () => {
+    const { promise: stored, resolve: store } = Promise.withResolvers<void>();
+    const call = calls.call('same', sendAt(7, stored));
+    const other = calls.call('other', sendAt(9));
+    const partition = await whenSent(2);
+    await installation.publish(scored('same', 1), partition);
+    await installation.publish(scored('same', 7), partition);
+    // What was published before it has been read by then.
+    await installation.publish(scored('other', 9), partition);
+    await other;
+    store();
+    expect((await call).identity.offset).toBe(7);
   });
 
   it('reject with CLOSED when their signal aborts, and leave no listener behind', async () => {

@@ -54,4 +54,16 @@ describe('a result', () => {
     const result = endedResult(head, { outcome: 'DEGRADED', code: 'NO_TARGET', message: '' }, { late: true });
     expect(result).toMatchObject({ ...head, outcome: 'DEGRADED', late: true });
   });
+
+  it('that has no scores is told once, however often its record is made', () => {
+    const told: string[] = [];
+    const writer = createResultWriter(codecs.for('ScoredResult'), 'results', 12, (outcome, code) =>
+      told.push(`${outcome} ${code}`),
+    );
+    writer.record(ended('r1'), null);
+    writer.record(ended('r1'), null, true);
+    writer.record({ ...ended('r2'), outcome: 'DEGRADED' }, null);
+    writer.record({ ...ended('r3'), outcome: 'SCORED', reason: null }, null);
+    expect(told).toEqual(['EXPIRED BUDGET_EXHAUSTED']);
+  });
 });

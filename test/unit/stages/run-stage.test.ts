@@ -75,7 +75,7 @@ async function start(overrides: Partial<StageInput<string>> = {}, bus = new Hand
     ],
     ...overrides,
   });
-  return { bus, clock, telemetry, taken, registry, running };
+  return { bus, clock, telemetry, codec, taken, registry, running };
 }
 
 function produced(bus: HandDrivenBus): string[] {
@@ -179,6 +179,74 @@ describe('a record that cannot be read', () => {
     expect(produced(bus)).toEqual(['dlq full, no value, MALFORMED: it is bad', 'result']);
     expect(taken).toEqual([]);
   });
+});
+
+describe('a record of which no dead letter can be made', () => {
+  const cannot = (): never => {
+    throw new Error('no letter today');
+  };
+
+  it.each(['bad', 'poison', 'schema'])('waits, and disturbs no other record: %s', async (text) => {
+    let isBroken = true;
+    const { bus, clock, telemetry, running } = await start({
+      handle: (delivery) => {
+        if (delivery.value !== 'ok') throw new Error('odd');
+        delivery.finish([]);
+      },
+      deadLetters: () => (isBroken ? cannot() : [output('dlq')]),
+    });
+    const stage = await running;
+    bus.deliver(record({ value: Buffer.from(text) }), record({ offset: 1 }));
+    await clock.advanceBy(3_000);
+    expect([bus.acknowledged.map(({ offset }) => offset), produced(bus), stage.inFlight()]).toEqual([
+      [1],
+      [],
+      1,
+    ]);
+    expect(telemetry.logs.at(-1)).toMatchObject({ level: 'error', fields: { error: 'no letter today' } });
+    isBroken = false;
+    await clock.advanceBy(1_000);
+    bus.producing[0]?.store();
+    await settled();
+    expect([bus.acknowledged.map(({ offset }) => offset), stage.inFlight()]).toEqual([[1, 0], 0]);
+  });
+
+  it('in its short form neither, waits as well', async () => {
+    let letters = 0;
+    const { bus, clock, running } = await start({
+      deadLetters: (_record, _value, _code, _message, payload) => {
+        if (payload === 'hash' && letters++ === 0) cannot();
+        return [output(`dlq ${payload ?? 'full'}`)];
+      },
+    });
+    await running;
+    bus.deliver(record({ value: Buffer.from('bad') }));
+    bus.producing[0]?.refuse(new MillraceError('TOO_LARGE', 'far too large'));
+    await clock.advanceBy(1_000);
+    expect(produced(bus)).toEqual(['dlq full']);
+  });
+
+  it('is left to the next owner by a stage that is closed', async () => {
+    const { bus, clock, running } = await start({ deadLetters: cannot });
+    const stage = await running;
+    bus.assign({ topic: 'in', partition: 0 });
+    bus.deliver(record({ value: Buffer.from('bad') }));
+    const closed = stage.close();
+    await clock.advanceBy(1_000);
+    await closed;
+    expect([bus.acknowledged, stage.inFlight()]).toEqual([[], 0]);
+  });
+});
+
+it('a decoder that throws makes a dead letter of its record', async () => {
+  const { bus, codec, taken, running } = await start();
+  await running;
+  codec.decode = () => {
+    throw new RangeError('odd');
+  };
+  bus.deliver(record());
+  expect(produced(bus)).toEqual(['dlq full, no value, POISON: the decoder failed: odd', 'result']);
+  expect(taken).toEqual([]);
 });
 
 describe('a record of an unknown schema', () => {

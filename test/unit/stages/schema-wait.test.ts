@@ -12,9 +12,12 @@ function start() {
     return 'learned';
   };
   const resumed: string[] = [];
-  const wait = new SchemaWait<string>('test', { codecs: { learn }, clock, telemetry });
+  const failed: string[] = [];
+  const wait = new SchemaWait<string>('test', { codecs: { learn }, clock, telemetry }, (item, error) =>
+    failed.push(`${item}: ${error}`),
+  );
   const add = (item: string, schemaId = 1): void => wait.wait(item, schemaId, () => resumed.push(item));
-  return { clock, telemetry, state, resumed, wait, add };
+  return { clock, telemetry, state, resumed, failed, wait, add };
 }
 
 describe('work that waits for a schema', () => {
@@ -46,6 +49,17 @@ describe('work that waits for a schema', () => {
     await clock.advanceBy(1_000);
     expect(resumed).toEqual(['b']);
     expect(clock.pending).toBe(0);
+  });
+
+  it('that cannot go on is told, and holds up nothing else', async () => {
+    const { clock, state, resumed, failed, wait, add } = start();
+    state.away = false;
+    wait.wait('a', 1, () => {
+      throw new Error('odd');
+    });
+    add('b');
+    await clock.advanceBy(0);
+    expect({ failed, resumed }).toEqual({ failed: ['a: Error: odd'], resumed: ['b'] });
   });
 
   it('warns once per schema and outage', async () => {

@@ -30,6 +30,11 @@ export interface OffsetManager {
   }): Promise<void>;
 }
 
+export interface TopicPartitions {
+  readonly topic: string;
+  readonly partitions: readonly number[];
+}
+
 export interface ConsumerGroup {
   readonly assigners: readonly object[];
   readonly generationId: number;
@@ -40,6 +45,8 @@ export interface ConsumerGroup {
   hasSeekOffset(partition: { topic: string; partition: number }): boolean;
   joinAndSync(): Promise<void>;
   heartbeat(options: { interval: number }): Promise<void>;
+  /** What is fetched from a broker, in the order of the request. */
+  filterPartitionsByNode(nodeId: string, all: readonly TopicPartitions[]): TopicPartitions[];
   recoverFromOffsetOutOfRange(error: { topic: string; partition: number }): Promise<void>;
 }
 
@@ -57,7 +64,7 @@ export interface BrokerPool {
 }
 
 export interface ProduceResponse {
-  topics: { topicName: string; partitions: { partition: number; errorCode: number }[] }[];
+  topics: { topicName: string; partitions: { partition: number; errorCode: number; baseOffset: string }[] }[];
 }
 
 export interface ResponseModule<T> {

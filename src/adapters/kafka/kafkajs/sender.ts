@@ -1,6 +1,5 @@
 import type { Kafka, Message, Producer, RecordMetadata } from 'kafkajs';
 import type { PartitionBatch, SendOutcome } from '../client.ts';
-import { STORED } from '../client.ts';
 import { byTopic, PartitionTable } from '../partition-table.ts';
 import { isOutOfStep, sendOutcomeOf } from '../send-outcome.ts';
 import { errorFromCode, type ProduceResponse } from './internals.ts';
@@ -33,7 +32,7 @@ export class KafkaJsSender {
         timeout: this.#requestTimeoutMs,
         topicMessages: toTopicMessages(batches),
       });
-      return outcomesOf(batches, codesOf(stored));
+      return outcomesOf(batches, stored);
     } catch (error) {
       const response = responseOf<ProduceResponse>(error);
       if (response === undefined) throw error;
@@ -41,7 +40,7 @@ export class KafkaJsSender {
         partitions.map((each) => ({ topicName, ...each })),
       );
       if (this.#idempotent) return await this.#repeatAll(batches, answers);
-      return outcomesOf(batches, codesOf(answers));
+      return outcomesOf(batches, answers);
     }
   }
 
@@ -69,8 +68,8 @@ export class KafkaJsSender {
   ): Promise<readonly SendOutcome[]> {
     if (answers.some(({ errorCode }) => isOutOfStep(errorFromCode(errorCode).type ?? ''))) await this.close();
     const error = new Error('another partition of the request was refused');
-    return outcomesOf(batches, codesOf(answers)).map((outcome) =>
-      outcome === STORED ? { status: 'delayed', error } : outcome,
+    return outcomesOf(batches, answers).map((outcome) =>
+      outcome.status === 'stored' ? { status: 'delayed', error } : outcome,
     );
   }
 
@@ -113,19 +112,15 @@ function toTopicMessages(batches: readonly PartitionBatch[]): { topic: string; m
   });
 }
 
-function codesOf(answers: readonly RecordMetadata[]): PartitionTable<number> {
-  const codes = new PartitionTable<number>();
-  for (const { topicName, partition, errorCode } of answers) codes.set(topicName, partition, errorCode);
-  return codes;
-}
-
 /** A partition that is not in the answer was not sent: kafkajs leaves out what its metadata lacks, and reports success. */
-function outcomesOf(batches: readonly PartitionBatch[], codes: PartitionTable<number>): SendOutcome[] {
+function outcomesOf(batches: readonly PartitionBatch[], answers: readonly RecordMetadata[]): SendOutcome[] {
+  const byPartition = new PartitionTable<RecordMetadata>();
+  for (const answer of answers) byPartition.set(answer.topicName, answer.partition, answer);
   return batches.map(({ topic, partition }) => {
-    const code = codes.get(topic, partition);
-    if (code === undefined) return NOT_ROUTED;
-    if (code === 0) return STORED;
-    const error = errorFromCode(code);
+    const answer = byPartition.get(topic, partition);
+    if (answer === undefined) return NOT_ROUTED;
+    if (answer.errorCode === 0) return { status: 'stored', baseOffset: Number(answer.baseOffset ?? -1) };
+    const error = errorFromCode(answer.errorCode);
     return sendOutcomeOf(error.type ?? '', error);
   });
 }

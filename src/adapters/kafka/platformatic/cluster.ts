@@ -11,7 +11,8 @@ import {
   ResponseError,
   type SASLOptions,
 } from '@platformatic/kafka';
-import { within } from '../backoff.ts';
+import { within } from '../../../ports/within.ts';
+import { TIMERS } from '../backoff.ts';
 import type { ClientOptions, SaslOptions } from '../options.ts';
 
 type MetadataResponse = metadataV12.MetadataResponse;
@@ -125,7 +126,7 @@ export class Cluster {
   async #inTime<Response>(request: () => Promise<Response>): Promise<Response> {
     const base = this.#base;
     const limitMs = CONNECT_TIMEOUT_MS + this.#answerTimeoutMs + GRACE_MS;
-    const answer = await within(request(), limitMs, LATE);
+    const answer = await within(TIMERS, request(), limitMs, LATE);
     if (answer !== LATE) return answer;
     if (this.#base === base && !base.closed) {
       this.#base = new Base(this.#options);

@@ -7,7 +7,7 @@ import {
   protocolErrorsCodesById,
 } from '@platformatic/kafka';
 import type { OutboundRecord } from '../../../ports/message-bus.ts';
-import { type PartitionBatch, type SendOutcome, STORED } from '../client.ts';
+import type { PartitionBatch, SendOutcome } from '../client.ts';
 import { PartitionTable } from '../partition-table.ts';
 import { isOutOfStep, sendOutcomeOf } from '../send-outcome.ts';
 import { type Cluster, responseOf } from './cluster.ts';
@@ -69,10 +69,14 @@ export class PlatformaticSender {
       records.map((record) => toMessage(topic, partition, record)),
     );
     for (const { name, partitionResponses } of (await this.#produce(leader, messages, identity)).responses) {
-      for (const { index, errorCode } of partitionResponses) {
-        const id = errorCode === 0 ? undefined : (protocolErrorsCodesById[errorCode] ?? String(errorCode));
-        outcomes.set(name, index, id === undefined ? STORED : sendOutcomeOf(id, toError(id)));
-        if (id !== undefined && isOutOfStep(id)) this.#identity = undefined;
+      for (const { index, errorCode, baseOffset } of partitionResponses) {
+        if (errorCode === 0) {
+          outcomes.set(name, index, { status: 'stored', baseOffset: Number(baseOffset) });
+          continue;
+        }
+        const id = protocolErrorsCodesById[errorCode] ?? String(errorCode);
+        outcomes.set(name, index, sendOutcomeOf(id, toError(id)));
+        if (isOutOfStep(id)) this.#identity = undefined;
       }
     }
   }

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { PartitionQueue } from '../../../../src/adapters/kafka/partition-queue.ts';
+import { Watched } from '../../alive.fixture.ts';
 import { record } from './records.ts';
 
 const LIMITS = { unacknowledgedMax: 10, unacknowledgedBytesMax: 1_000 };
@@ -152,5 +153,21 @@ describe('PartitionQueue', () => {
     for (let offset = 0; offset < 10; offset++) queue.acknowledge(offset);
     expect(queue.take()).toEqual([]);
     expect(queue.committable).toBe(10);
+  });
+
+  it('lets go of what it delivered, also while it is never empty', async () => {
+    const queue = new PartitionQueue(0, { unacknowledgedMax: 10, unacknowledgedBytesMax: 1e9 });
+    const watched = new Watched();
+    let next = 0;
+    const fetch = (): void => {
+      const records = Array.from({ length: 10 }, () => watched.add(record(next++)));
+      queue.offer(records, next);
+    };
+    fetch();
+    for (let round = 0; round < 200; round++) {
+      fetch();
+      for (const { offset } of queue.take()) queue.acknowledge(offset);
+    }
+    expect({ letGo: await watched.areAlive(10), held: queue.held }).toEqual({ letGo: true, held: 10 });
   });
 });

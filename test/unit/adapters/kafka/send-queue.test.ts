@@ -5,7 +5,7 @@ import { SendQueue } from '../../../../src/adapters/kafka/send-queue.ts';
 import { TopicCatalog } from '../../../../src/adapters/kafka/topic-catalog.ts';
 import { silentTelemetry } from '../../../../src/adapters/memory/telemetry.ts';
 
-const STORED: SendOutcome = { status: 'stored' };
+const STORED: SendOutcome = { status: 'stored', baseOffset: -1 };
 const delayed: SendOutcome = { status: 'delayed', error: new Error('not enough replicas') };
 
 /** A broker as the queue sees it: what it stored, and how it answers the next requests. */
@@ -239,6 +239,34 @@ describe('SendQueue', () => {
     broker.answer = () => (failures++ < 10 ? new Error('connection lost') : undefined);
     await settled(produce('a', 0, 'v'));
     expect(broker.resets).toBe(1);
+  });
+
+  it.each([
+    { what: 'fails', reset: () => Promise.reject(new Error('the socket hung up while closing')) },
+    { what: 'never ends', reset: () => new Promise<void>(() => undefined) },
+  ])('goes on where closing its connections $what', async ({ reset }) => {
+    let failures = 0;
+    broker.resetSending = reset;
+    broker.answer = () => (failures++ < 10 ? new Error('connection lost') : undefined);
+    await settled(produce('a', 0, 'v'));
+    expect(broker.log.get('a/0')).toEqual(['v']);
+  });
+
+  it('tells the offset of each record of a batch, and none where the broker does not', async () => {
+    const offsets: [string, number][] = [];
+    const tell = (value: string) =>
+      queue.produce({ topic: 'a', partition: 0, key: null, value: Buffer.from(value) }, (offset) =>
+        offsets.push([value, offset]),
+      );
+    broker.answer = (batches) => batches.map(() => ({ status: 'stored', baseOffset: 40 }));
+    await settled(Promise.all(['u', 'v', 'w'].map(tell)));
+    broker.answer = (batches) => batches.map(() => STORED);
+    await settled(tell('x'));
+    expect(offsets).toEqual([
+      ['u', 40],
+      ['v', 41],
+      ['w', 42],
+    ]);
   });
 
   it('takes no record for stored that the client says nothing of', async () => {

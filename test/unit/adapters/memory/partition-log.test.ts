@@ -5,6 +5,7 @@ import {
   recordBytes,
   type StoredRecord,
 } from '../../../../src/adapters/memory/partition-log.ts';
+import { Watched } from '../../alive.fixture.ts';
 
 const record = (key: string | null, value: string | null) => ({
   topic: 't',
@@ -112,6 +113,18 @@ describe('PartitionLog', () => {
       expect(log.at(low)?.value?.toString()).toBe(`${low}`);
       expect(log.read(4_990, 100, Infinity, Infinity)).toHaveLength(5_000 - Math.max(low, 4_990));
     }
+  });
+
+  it('lets go at once of what has expired, however much is left', async () => {
+    const log = new PartitionLog();
+    const watched = new Watched();
+    for (let i = 0; i < 1_000; i++) log.append(record(null, `${i}`), 100, i, i);
+    for (const stored of log.read(0, 1_000, Infinity, Infinity)) watched.add(stored);
+    log.expire(({ offset }) => offset < 100);
+    expect({ letGo: await watched.areAlive(900), first: log.oldest()?.offset }).toEqual({
+      letGo: true,
+      first: 100,
+    });
   });
 
   it.each([

@@ -205,6 +205,23 @@ describe('the signals', () => {
     });
   });
 
+  it.each([
+    ['the request side first', RANKER.inputs],
+    ['the candidate side first', RANKER.inputs.toReversed()],
+  ])('of a request without candidates are those of its request side, with %s', (_order, inputs) => {
+    const sent = {
+      requestTensors: [numbers('user', 'FP32', [4], [1, 0, -2, 2])],
+      candidateTensors: [numbers('item', 'FP32', [0, 2], [])],
+      candidateIds: null,
+      baselineCandidates: 0,
+    };
+    expect(extract(sent, { ...RANKER, inputs })).toMatchObject({
+      candidateCount: 0,
+      embeddingNorm: 3,
+      sparsityRatio: 1 / 4,
+    });
+  });
+
   it('count item tables by the rows that the declared shape gives', () => {
     const inputs = WIDE.inputs.map((input) => ({ ...input, required: input.side === 'request' }));
     const signals = extract({ candidateTensors: [], requestTensors: [USER, HISTORY] }, { ...WIDE, inputs });

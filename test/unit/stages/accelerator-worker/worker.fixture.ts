@@ -24,6 +24,7 @@ class PayloadCodec implements RecordCodec<ScoreRequest> {
     const text = bytes?.toString() ?? '';
     if (text === 'schema, then bad' && this.known)
       return { status: 'unreadable', code: 'MALFORMED', message: 'it is bad' };
+    if (text === 'schema, then broken' && this.known) throw new Error('the decoder broke');
     if (text.startsWith('schema') && !this.known) return { status: 'schema-unknown', schemaId: 9 };
     return codecs.for('ScoreRequest').decode(text === 'schema' ? dispatch().payload : bytes);
   }

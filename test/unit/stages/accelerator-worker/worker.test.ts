@@ -287,6 +287,17 @@ describe('a dispatch whose request is in an unknown schema', () => {
     expect(endings(taken)).toBe(1);
   });
 
+  it('is a dead letter where working on it fails then', async () => {
+    const { clock, registry, take } = startWorker();
+    const taken = take({ payload: Buffer.from('schema, then broken') });
+    registry.away = false;
+    await clock.advanceBy(600);
+    expect(taken.letters).toEqual([
+      { code: 'POISON', message: 'failed after its schema was found: Error: the decoder broke' },
+    ]);
+    expect(endings(taken)).toBe(1);
+  });
+
   it('is given up when its slot goes away', async () => {
     const { clock, registry, worker, model, take } = startWorker();
     const gone = take({ payload: Buffer.from('schema'), budgetRemainingMs: 9_000 }, { slot: 1 });

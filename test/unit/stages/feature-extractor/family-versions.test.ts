@@ -40,7 +40,9 @@ async function open() {
     telemetry,
     topicDelay: createTopicDelay(),
   };
-  const versions = await world.settle(followFamilyVersions(deps, new Map([['ranker', RANKER]])));
+  const versions = await world.settle(
+    followFamilyVersions(deps, new Map([['ranker', RANKER]]), { forgetWorkersMs: 10_000 }),
+  );
   const say = async (worker: string, published: Partial<PublishedVersion>[] | null): Promise<void> => {
     const value =
       published === null
@@ -60,7 +62,7 @@ async function open() {
   };
   const known = (): string[] =>
     (versions.families.get('ranker')?.versions ?? []).map(({ version, variant }) => `${version} ${variant}`);
-  return { versions, say, known };
+  return { versions, clock, say, known };
 }
 
 describe('the versions that a request may pin', () => {
@@ -80,5 +82,22 @@ describe('the versions that a request may pin', () => {
     await say('w2', null);
     expect(known()).toEqual(['1 baseline']);
     await versions.close();
+  });
+
+  it('are forgotten with the worker that alone had them, once it was silent for long', async () => {
+    const { say, known, versions, clock } = await open();
+    await say('w1', [{ version: '3' }, { version: '4' }]);
+    await say('w2', [{ version: '3' }]);
+    for (let n = 0; n < 9; n += 1) {
+      await clock.advanceBy(1_000);
+      await say('w2', [{ version: '3' }]);
+    }
+    expect(known()).toEqual(['1 baseline', '3 baseline', '4 baseline']);
+    await clock.advanceBy(2_500);
+    expect(known()).toEqual(['1 baseline', '3 baseline']);
+    await say('w1', [{ version: '4' }]);
+    expect(known()).toEqual(['1 baseline', '3 baseline', '4 baseline']);
+    await versions.close();
+    expect(clock.pending).toBe(0);
   });
 });
