@@ -162,13 +162,16 @@ describe('the scores of a canary in the whole pipeline', () => {
     installation.scoreFactors.set('gpu', 0.5);
     const { client } = installation;
     const observer = await installation.settle(
-      openRolloutObserver({
-        ...client,
-        random: seededRandom(1),
-        topicDelay: createTopicDelay(),
-        store: installation.store.connect(),
-        digest: (bytes) => digestOf(bytes),
-      }),
+      openRolloutObserver(
+        {
+          ...client,
+          random: seededRandom(1),
+          topicDelay: createTopicDelay(),
+          store: installation.store.connect(),
+          digest: (bytes) => digestOf(bytes),
+        },
+        () => [],
+      ),
     );
     await write(1, undefined);
     await write(2, canaryOf({ percent: 30 }));
@@ -177,6 +180,7 @@ describe('the scores of a canary in the whole pipeline', () => {
       epoch: 2,
       candidateDigest: digestOf(CANDIDATE),
       models: [],
+      accelerators: [],
       scoreEdges: {},
     };
     const look = () => installation.settle(observer.observe('policy/sim', watched));

@@ -170,3 +170,9 @@ export function namedModels({ models }: Pick<PolicyDocument, 'models'>): string[
   );
   return [...new Set(names)].sort();
 }
+
+/** Accelerator classes of its leaves, their fallbacks included, sorted. */
+export function namedAccelerators({ tree }: Pick<PolicyDocument, 'tree'>): string[] {
+  const classes = leafBranches(tree).flatMap(({ to, fallback }) => [to.accelerator, ...fallback]);
+  return [...new Set(classes)].sort();
+}

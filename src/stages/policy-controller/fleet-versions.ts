@@ -5,7 +5,7 @@ import {
   versionsNotReady,
   type WorkerVersions,
 } from '../../core/model/readiness.ts';
-import { leafBranches } from '../../core/policy/document.ts';
+import { namedAccelerators } from '../../core/policy/document.ts';
 import type { PoolsOf } from '../../core/routing/choose.ts';
 import { follow } from '../follow.ts';
 import type { StageDeps } from '../stage.ts';
@@ -47,14 +47,13 @@ export async function openFleetVersions(deps: StageDeps, poolsOf: PoolsOf): Prom
       const waitMs = heardMs - clock.monotonicMs();
       if (waitMs > 0) await new Promise<void>((resolve) => clock.after(waitMs, resolve));
     },
-    notReady({ models, tree }, how) {
-      const named = namedVersions(models);
+    notReady(policy, how) {
+      const named = namedVersions(policy.models);
       if (named.length === 0) return [];
       const nowMs = clock.monotonicMs();
       for (const [worker, { atMs }] of workers) if (nowMs - atMs > STATUS_STALE_MS) workers.delete(worker);
-      const classes = leafBranches(tree).flatMap(({ to, fallback }) => [to.accelerator, ...fallback]);
       const live = [...workers.values()].map(({ versions }) => versions);
-      return versionsNotReady(named, new Set(classes.flatMap(poolsOf)), live, how);
+      return versionsNotReady(named, new Set(namedAccelerators(policy).flatMap(poolsOf)), live, how);
     },
     close: () => reader.close(),
   };

@@ -15,7 +15,7 @@ const SILENT_LOOKS = 3;
 export interface LookDeps {
   observer?: Pick<RolloutObserver, 'observe'>;
   fleetVersions?: Pick<FleetVersions, 'notReady'>;
-  texts: Pick<PolicyTexts, 'policy' | 'named'>;
+  texts: Pick<PolicyTexts, 'policy' | 'named' | 'accelerators'>;
   /** Without one no query of a policy's guardrails can be read, and each fails for it. */
   metrics?: Pick<MetricPoller, 'take'>;
   telemetry: Telemetry;
@@ -39,8 +39,10 @@ export async function lookOf(
   const scoreEdges = Object.fromEntries(
     Object.entries(rollout.scores).map(([head, { edges }]) => [head, edges]),
   );
-  const models = [live?.digest ?? '', candidateDigest].flatMap((digest) => deps.texts.named(digest));
-  const watched = { policy, epoch, candidateDigest, models, scoreEdges };
+  const digests = [live?.digest ?? '', candidateDigest];
+  const models = digests.flatMap((digest) => deps.texts.named(digest));
+  const accelerators = digests.flatMap((digest) => deps.texts.accelerators(digest));
+  const watched = { policy, epoch, candidateDigest, models, accelerators, scoreEdges };
   const seen = await deps.observer?.observe(name, watched);
   if (seen !== undefined) {
     const metrics = readMetrics(name, rollout, deps);

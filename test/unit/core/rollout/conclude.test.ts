@@ -285,11 +285,20 @@ describe('a hold', () => {
 describe('another fingerprint', () => {
   it('restarts the stage at a higher epoch: what it was seen with counts for neither build', () => {
     const told = healthy(inStage(2), 2);
-    const harm = { canary: arm(25_000, { errors: 900 }), fingerprint: 'build-2' };
-    const restarted = seeing(told, harm);
+    const restarted = seeing(told, { fingerprint: 'build-2' });
     expect(restarted.log.at(-1)).toMatchObject({ type: 'stage-restarted', epoch: scopeOf(told).epoch + 1 });
     expect(rolloutOf(restarted)).toMatchObject({ stage: 2, observedMs: 0, evidence: { windows: 0 } });
-    expect(scopeOf(seeing(restarted, harm)).rollout).toBeUndefined();
+    expect(healthy(restarted, 1, { fingerprint: 'build-2' }).log.at(-1)).toMatchObject({
+      type: 'rollout-looked',
+    });
+  });
+
+  it('hides no harm: a canary that drives its workers away ends', () => {
+    let told = healthy(inStage(1), 2);
+    const harm = { canary: arm(5_000, { errors: 4_000 }), fingerprint: 'build-1 alone' };
+    told = seeing(told, harm);
+    expect(told.log.at(-1)).toMatchObject({ type: 'rollout-rolled-back' });
+    expect(scopeOf(told).rollout).toBeUndefined();
   });
 
   it('starts the shadow anew, too, and ends what the old build was held for', () => {
