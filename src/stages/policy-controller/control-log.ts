@@ -2,7 +2,7 @@ import type { Codecs, Decoded, RecordCodec } from '../../contracts/codec.ts';
 import type { ControlCommand, ControlEvent } from '../../contracts/records.ts';
 import type { TopicNames } from '../../contracts/topics.ts';
 import type { ControllerEvent } from '../../core/control/controller-event.ts';
-import { inForce } from '../../core/control/fence.ts';
+import { inForce, withoutRepeats } from '../../core/control/fence.ts';
 import { readControllerEvent } from '../../core/control/read-event.ts';
 import { MillraceError } from '../../core/errors.ts';
 import type { InboundRecord, MessageBus, OutboundRecord } from '../../ports/message-bus.ts';
@@ -128,16 +128,20 @@ export class ControlLog {
   }
 
   /** Of an event that this version does not know only the term counts. */
-  async #entries(records: readonly InboundRecord[]) {
+  async #entries(
+    records: readonly InboundRecord[],
+  ): Promise<(Omit<LogEntry, 'event'> & { event: ControllerEvent | undefined })[]> {
     const codec = this.#deps.codecs.for('ControlEvent');
-    const entries: (Omit<LogEntry, 'event'> & { event: ControllerEvent | undefined })[] = [];
+    const events: ControlEvent[] = [];
     for (const record of records) {
       const decoded = await this.#decode(codec, record);
-      if (decoded.status !== 'ok') continue;
-      const { term, commandOffset, evidence } = decoded.value;
-      entries.push({ term, commandOffset, event: readControllerEvent(evidence) });
+      if (decoded.status === 'ok') events.push(decoded.value);
     }
-    return entries;
+    return withoutRepeats(events).map(({ term, commandOffset, evidence }) => ({
+      term,
+      commandOffset,
+      event: readControllerEvent(evidence),
+    }));
   }
 
   async #decode<T>(codec: RecordCodec<T>, record: InboundRecord): Promise<Decoded<T>> {

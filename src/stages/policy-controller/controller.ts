@@ -87,7 +87,7 @@ export class Controller {
   readonly #proofs: PolicyProofs;
   #state: ControllerState = INITIAL_CONTROLLER_STATE;
   #documents = new Map<string, Uint8Array>();
-  /** Events of this term that no command brought about. */
+  /** Events of this term that answer no command. */
   #unasked = 0;
 
   constructor(config: ControllerConfig, deps: ControllerDeps) {
@@ -334,8 +334,10 @@ export class Controller {
     });
   }
 
+  /** A command has one answer; what follows from it, or was left undone before it, may be of the same type. */
   #eventId(event: ControllerEvent, cause: Cause | undefined): string {
-    if (cause !== undefined) return `${cause.record.offset}-${event.type}`;
+    const answers = event.type === 'command-refused' || ('commandId' in event && event.commandId !== '');
+    if (cause !== undefined && answers) return `${cause.record.offset}-${event.type}`;
     this.#unasked += 1;
     return `term-${this.#state.term}-${this.#unasked}`;
   }

@@ -141,6 +141,13 @@ describe('a controller that takes the lead', () => {
     expect((await fence()).term).toBe(2);
   });
 
+  it('has what another producer appended twice once', async () => {
+    const { append, fence } = room();
+    const [taken, refused] = [takes(1), told(1, 4)];
+    await append(taken, refused, refused, taken, told(1, 5), refused);
+    expect((await fence()).entries.map(({ commandOffset }) => commandOffset)).toEqual([-1, 4, 5]);
+  });
+
   it('leaves no trace where the lead was over before', async () => {
     const { append, fence, bus } = room();
     await append(takes(1));
