@@ -49,19 +49,21 @@ export class ControlLog {
   }
 
   /**
-   * Takes a term above every term in the log, and answers the log up to there: no event of a leader before can get in between unseen.
+   * Takes a term above every term in the log, and above `storedTerm`, and answers the log up to there: no event of a leader before can get in between unseen.
    *
    * @param takes the event that takes a term
+   * @param storedTerm the highest in the store: more than the log's where that has lost its beginning
    * @throws MillraceError STALE_EPOCH where another controller took the same or a higher term meanwhile; the reason of `over` where that came first
    */
   async fence(
     takes: (term: number) => ControlEvent,
     over: AbortSignal,
-  ): Promise<{ term: number; entries: LogEntry[] }> {
+    storedTerm = 0,
+  ): Promise<{ term: number; entries: LogEntry[]; firstOffset: number }> {
     const tail = await this.#followEvents();
     try {
       const before = await this.#entries(tail.records);
-      const term = before.reduce((highest, entry) => Math.max(highest, entry.term), 0) + 1;
+      const term = before.reduce((highest, entry) => Math.max(highest, entry.term), storedTerm) + 1;
       over.throwIfAborted();
       const own = this.recordOf(takes(term));
       await this.#deps.bus.produce(own);
@@ -71,7 +73,8 @@ export class ControlLog {
         throw new MillraceError('STALE_EPOCH', `another controller took term ${term} at the same time`);
       }
       const known = inForce(entries).filter((entry): entry is LogEntry => entry.event !== undefined);
-      return { term, entries: known.slice(0, -1) };
+      const firstOffset = tail.records[0]?.offset ?? 0;
+      return { term, entries: known.slice(0, -1), firstOffset };
     } finally {
       await tail.close();
     }

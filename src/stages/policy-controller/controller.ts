@@ -11,6 +11,7 @@ import {
   INITIAL_CONTROLLER_STATE,
   scopeState,
 } from '../../core/control/controller-state.ts';
+import { CATALOGUE_SCOPE } from '../../core/model/catalogue.ts';
 import { AUTOMATIC } from '../../core/rollout/rollout-event.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { ControlStore } from '../../ports/control-store.ts';
@@ -125,8 +126,12 @@ export class Controller {
   async lead(committedOffset: number, over: AbortSignal): Promise<void> {
     const takes = (term: number): ControlEvent =>
       this.#build({ type: 'leadership-taken', term }, undefined, INITIAL_CONTROLLER_STATE, `term-${term}`);
-    const { term, entries } = await this.#log.fence(takes, over);
+    let taken = await this.#log.fence(takes, over);
+    if (taken.firstOffset > 0) this.#tellLost(taken.firstOffset);
     const commands = await this.#log.commands();
+    const stored = await this.#pointers.highestTerm(scopesOf(taken.entries, commands));
+    if (stored >= taken.term) taken = await this.#log.fence(takes, over, stored);
+    const { term, entries } = taken;
     over.throwIfAborted();
     this.#unasked = 0;
     this.#pointers.forget();
@@ -299,6 +304,15 @@ export class Controller {
     decideUpTo(committedOffset);
   }
 
+  /** What was decided there is decided anew of the commands, by the rules and settings of now. */
+  #tellLost(firstOffset: number): void {
+    const topic = this.#deps.topics.fixed('control-events');
+    this.#deps.telemetry.logger.error(
+      { topic, firstOffset },
+      'the log of events has lost its beginning, which alone says what was decided and which epochs were used; it must be kept for ever: set retention.ms and retention.bytes of the topic to -1',
+    );
+  }
+
   #tell(event: ControllerEvent): void {
     const { logger } = this.#deps.telemetry;
     if (event.type === 'leadership-taken' || event.type === 'rollout-looked') return;
@@ -341,6 +355,16 @@ export class Controller {
     this.#unasked += 1;
     return `term-${this.#state.term}-${this.#unasked}`;
   }
+}
+
+/** Where pointers may lie in the store, as both logs say. */
+function scopesOf(entries: readonly LogEntry[], commands: ReadonlyMap<number, SentCommand>): Set<string> {
+  const decided = entries.map(({ event }) => ('scope' in event ? event.scope : ''));
+  const published = [...commands.values()].map(({ command }) =>
+    command.type === 'PUBLISH_POLICY' ? command.scope : '',
+  );
+  const policies = [...decided, ...published].filter((scope) => scope.startsWith('policy/'));
+  return new Set([...policies, CATALOGUE_SCOPE]);
 }
 
 /** Where routers demand signatures, a child without one would be refused by all of them. */
