@@ -224,7 +224,15 @@ function decidePublish(scope: ScopeState, command: CommandKind<'publish-policy'>
       `version ${policy.version} is older than version ${newest}, which was published; roll back to it, or give the text a higher version`,
     );
   }
-  const runs = scope.rollout !== undefined;
+  const { rollout } = scope;
+  const inForce = [scope.live?.digest, rollout?.candidate.digest];
+  if (rollout !== undefined && mode === 'immediate' && !inForce.includes(policy.digest)) {
+    return refuse(
+      command,
+      `version ${rollout.candidate.version} is being rolled out, and a published version would be live at once; ABORT the rollout, or wait until it has ended, and publish again`,
+    );
+  }
+  const runs = rollout !== undefined;
   const live = scope.live === undefined || (mode === 'immediate' && !runs);
   const isNew = scope.live?.version !== policy.version;
   return {

@@ -46,15 +46,34 @@ describe('publishing', () => {
     expect(scopeOf(given(publish(1), publish(2, 'immediate')))).toMatchObject({ live: policy(2), epoch: 2 });
   });
 
-  it.each(['staged', 'immediate'] as const)(
-    'while a rollout runs (%s): the rollout goes on with its own version',
-    (mode) => {
+  it('while a rollout runs: the rollout goes on with its own version', () => {
+    const told = inShadow();
+    const [event] = when(told, publish(3));
+    expect(event).toMatchObject({ type: 'policy-published', live: false });
+    const then = following(told, publish(3));
+    expect(scopeOf(then).rollout).toEqual(scopeOf(told).rollout);
+    expect(scopeOf(then).epoch).toBe(scopeOf(told).epoch);
+  });
+
+  it('immediately while a rollout runs: refused, as it could be neither live nor wait; accepted once that has ended', () => {
+    const told = inShadow();
+    expect(when(told, publish(3, 'immediate'))).toMatchObject([
+      {
+        type: 'command-refused',
+        reason: expect.stringMatching(/version 2 is being rolled out.*ABORT.*or wait/),
+      },
+    ]);
+    const then = following(told, publish(3, 'immediate'), abort(), publish(3, 'immediate'));
+    expect(scopeOf(then)).toMatchObject({ live: policy(3), published: [policy(1), policy(2), policy(3)] });
+  });
+
+  it.each([1, 2])(
+    'immediately while a rollout runs: version %i, which acts in it, is vouched for anew',
+    (version) => {
       const told = inShadow();
-      const [event] = when(told, publish(3, mode));
-      expect(event).toMatchObject({ type: 'policy-published', live: false });
-      const then = following(told, publish(3, mode));
-      expect(scopeOf(then).rollout).toEqual(scopeOf(told).rollout);
-      expect(scopeOf(then).epoch).toBe(scopeOf(told).epoch);
+      const then = following(told, publish(version, 'immediate'));
+      expect(then.log.at(-1)).toMatchObject({ type: 'policy-published', live: false });
+      expect(scopeOf(then)).toEqual(scopeOf(told));
     },
   );
 
