@@ -11,6 +11,7 @@ import {
   following,
   healthy,
   healthyLook,
+  hold,
   inShadow,
   inStage,
   LOOK_MS,
@@ -19,10 +20,12 @@ import {
   observation,
   policy,
   rolloutOf,
+  START_MS,
   scopeOf,
   shadow,
   start,
   type Told,
+  tuneTo,
   when,
 } from './rollout.fixture.ts';
 
@@ -279,6 +282,22 @@ describe('a hold', () => {
       'rollout-resumed',
       'rollout-advanced',
     ]);
+  });
+});
+
+describe('a live policy that was tuned during the shadow', () => {
+  it('restarts it: what was seen was beside the one before', () => {
+    const told = following(healthy(inShadow(), 2), tuneTo(3, START_MS + 25_000));
+    expect(rolloutOf(told)).toMatchObject({
+      stageSinceMs: START_MS + 25_000,
+      observedMs: 0,
+      shadow: { requests: 0 },
+      fingerprint: 'build-1',
+    });
+  });
+
+  it('does not end what a person holds', () => {
+    expect(heldFor(following(inShadow(), hold(), tuneTo(3)))).toEqual(['person']);
   });
 });
 

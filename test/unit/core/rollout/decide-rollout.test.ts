@@ -24,6 +24,7 @@ import {
   start,
   TERMS,
   type Told,
+  tuneTo,
   when,
 } from './rollout.fixture.ts';
 
@@ -318,6 +319,29 @@ describe('ABORT and ROLL_BACK', () => {
   it('ROLL_BACK without a number passes over versions that were never live', () => {
     const told = given(publish(1), publish(2), publish(3, 'immediate'));
     expect(when(told, rollBack())).toMatchObject([{ type: 'policy-rolled-back', policy: policy(1) }]);
+  });
+
+  it('ROLL_BACK without a number goes to what was live before, also where that is a child by tuning of a higher version', () => {
+    const tuned = following(inShadow(), tuneTo(3));
+    const promoted = promote({ to: 'live', overHold: true, coSigned: true });
+    let told = following(tuned, promoted);
+    const way = [scopeOf(told).live?.version];
+    for (let times = 0; times < 2; times += 1) {
+      told = following(told, rollBack());
+      way.push(scopeOf(told).live?.version);
+    }
+    expect(way).toEqual([2, 3, 1]);
+    expect(when(told, rollBack())).toMatchObject([{ type: 'command-refused' }]);
+  });
+
+  it('ROLL_BACK without a number comes to no version that was taken back, unless it was live again', () => {
+    const three = given(publish(1), publish(2, 'immediate'), publish(3, 'immediate'));
+    expect(when(following(three, rollBack(1)), rollBack())).toMatchObject([{ type: 'command-refused' }]);
+    const again = following(three, rollBack(2), rollBack(1), rollBack(3), publish(4, 'immediate'));
+    expect(scopeOf(following(again, rollBack())).live).toEqual(policy(3));
+    expect(when(following(again, rollBack(), rollBack(1)), rollBack())).toMatchObject([
+      { type: 'command-refused' },
+    ]);
   });
 
   it.each([
