@@ -8,7 +8,7 @@ import type { RolloutState } from './rollout-state.ts';
 export interface MetricState {
   readonly reading: MetricReading;
   readonly readAtMs: number;
-  /** Since when it has been out of its bounds, without a reading between; undefined where it is not. */
+  /** Since when it has been out of its bounds, without a reading within them between; undefined where it is not. */
   readonly breachedSinceMs: number | undefined;
 }
 
@@ -26,10 +26,24 @@ export function addReadings(
       if (before !== undefined) next[query.name] = before;
       continue;
     }
-    const breachedSinceMs = isBreached(query, reading) ? (before?.breachedSinceMs ?? atMs) : undefined;
-    next[query.name] = { reading, readAtMs: atMs, breachedSinceMs };
+    next[query.name] = {
+      reading,
+      readAtMs: atMs,
+      breachedSinceMs: breachedSince(query, reading, before, atMs),
+    };
   }
   return next;
+}
+
+/** No answer does not say that it is well again: or a Prometheus that fails now and then would let no breach last. */
+function breachedSince(
+  query: MetricGuardrail,
+  reading: MetricReading,
+  before: MetricState | undefined,
+  atMs: number,
+): number | undefined {
+  if ('failed' in reading) return before?.breachedSinceMs;
+  return isBreached(query, reading) ? (before?.breachedSinceMs ?? atMs) : undefined;
 }
 
 /** Queries that hold the rollout. No answer is no pass. */
@@ -64,13 +78,16 @@ function breaches({ terms, metrics, lastLookMs }: RolloutState) {
     const state = own(metrics, query.name);
     const sinceMs = state?.breachedSinceMs;
     if (state === undefined || sinceMs === undefined || lastLookMs - sinceMs < query.forMs) return [];
-    return [{ query, state }];
+    // Nothing is broken by an answer that is not there.
+    return 'failed' in state.reading ? [] : [{ query, state }];
   });
 }
 
 /** Of several series the worst counts. */
-function isBreached({ min, max }: MetricGuardrail, reading: MetricReading): boolean {
-  if ('failed' in reading) return false;
+function isBreached(
+  { min, max }: MetricGuardrail,
+  reading: Exclude<MetricReading, { failed: string }>,
+): boolean {
   return (min !== undefined && reading.lowest < min) || (max !== undefined && reading.highest > max);
 }
 
