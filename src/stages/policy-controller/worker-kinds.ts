@@ -1,21 +1,20 @@
 import type { PoolStatus } from '../../contracts/records.ts';
-
-const STATUS_STALE_MS = 3_000;
+import { LiveWorkers } from './live-workers.ts';
 
 /**
  * What kinds of workers pools have, so that a change of build, backend or model is told from workers that come and go: a pool that has nobody just
  * now, and a published version that nobody there has ready just now, are what they were when last somebody was.
  */
 export class WorkerKinds {
-  readonly #statuses = new Map<string, { status: PoolStatus; atMs: number }>();
+  readonly #workers = new LiveWorkers<PoolStatus>();
   #known: ReadonlyMap<string, string> = new Map();
 
   take(status: PoolStatus, nowMs: number): void {
-    this.#statuses.set(status.worker, { status, atMs: nowMs });
+    this.#workers.heard(status.worker, status, nowMs);
   }
 
   gone(worker: string): void {
-    this.#statuses.delete(worker);
+    this.#workers.gone(worker);
   }
 
   /**
@@ -29,14 +28,11 @@ export class WorkerKinds {
       seen.set(key, (seen.get(key) ?? new Set()).add(kind));
     };
     const wanted = new Set(pools.flatMap((pool) => [pool, ...models.map((model) => readyKey(pool, model))]));
-    for (const [worker, { status, atMs }] of this.#statuses) {
-      if (nowMs - atMs > STATUS_STALE_MS) this.#statuses.delete(worker);
-      else {
-        see(status.pool, kindOf(status));
-        // Each for itself: a worker that is still loading one is not another kind of worker.
-        for (const { family, version, digest, status: state } of status.published)
-          if (state === 'READY') see(readyKey(status.pool, `${family}@${version}`), digest);
-      }
+    for (const status of this.#workers.live(nowMs)) {
+      see(status.pool, kindOf(status));
+      // Each for itself: a worker that is still loading one is not another kind of worker.
+      for (const { family, version, digest, status: state } of status.published)
+        if (state === 'READY') see(readyKey(status.pool, `${family}@${version}`), digest);
     }
     const now = [...seen].map(([key, kinds]): [string, string] => [
       key,
