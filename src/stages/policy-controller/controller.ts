@@ -149,7 +149,6 @@ export class Controller {
   async handle(record: InboundRecord, command: ControlCommand, over: AbortSignal): Promise<void> {
     const input = await this.#read(record, command);
     over.throwIfAborted();
-    if (input.kind === 'publish-policy') this.#documents.set(input.policy.digest, command.body);
     await this.#act(input, { record, commandId: input.commandId, command }, over);
     // The epoch says nothing of who signed what it names, and routers look for that when they meet a text for the first time.
     if (input.kind === 'publish-policy' || input.kind === 'revoke-key')
@@ -249,10 +248,12 @@ export class Controller {
     }
   }
 
-  /** Nobody sent the text of a child: the log has it. */
+  /** A text that was refused is not kept. Nobody sent that of a child: the log has it. */
   #keep(event: ControllerEvent, by: ProvenBy): void {
     const live = 'scope' in event ? scopeState(this.#state, event.scope).live?.digest : undefined;
     this.#proofs.remember(event, by, live);
+    if (event.type === 'policy-published' && by.command !== undefined)
+      this.#documents.set(event.policy.digest, by.command.body);
     if (event.type !== 'policy-tuned') return;
     const { policy, text, epoch } = event;
     this.#documents.set(policy.digest, Buffer.from(text));
@@ -283,7 +284,6 @@ export class Controller {
         const [, { command, appendedMs }] = undecided[0];
         undecided.shift();
         const input = this.#pastReader.read(command, this.#state, this.#state.lastMs, appendedMs);
-        if (input.kind === 'publish-policy') this.#documents.set(input.policy.digest, command.body);
         for (const event of decide(this.#state, input)) {
           this.#keep(event, { command, appendedMs });
           this.#state = evolve(this.#state, event);
@@ -294,8 +294,6 @@ export class Controller {
     for (const { commandOffset, event } of entries) {
       decideUpTo(commandOffset);
       const sent = commands.get(commandOffset);
-      if (event.type === 'policy-published' && sent !== undefined)
-        this.#documents.set(event.policy.digest, sent.command.body);
       if (sent !== undefined) this.#gate.remember(sent.command, event, sent.appendedMs);
       this.#keep(event, { command: sent?.command, appendedMs: sent?.appendedMs ?? 0 });
       // Without a command's id a refusal tells of a record that could not be worked on.

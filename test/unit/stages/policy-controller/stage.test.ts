@@ -91,6 +91,25 @@ describe('a new leader', () => {
     expect(await room.pointer()).toMatchObject({ epoch: 2, term: 8, stable: { version: 2 } });
   });
 
+  it('has the text of a version as it was accepted, whatever was refused under its digest', async () => {
+    const room = await openControlRoom();
+    await lead(room);
+    // Digests here are of the first 40 characters.
+    const text = `feed 1 ${'x'.repeat(40)}`;
+    for (const command of [
+      publish(1, { body: Buffer.from(`${text} accepted`) }),
+      publish(2),
+      publish(1, { body: Buffer.from(`${text} refused`), commandId: 'again' }),
+    ])
+      await room.send(command);
+    await room.world.clock.advanceBy(100);
+    room.server.empty();
+    await room.send(rollBack());
+    await room.world.clock.advanceBy(100);
+    expect(room.events.map(({ accepted }) => accepted).slice(-2)).toEqual([false, true]);
+    expect(await room.document(text)).toBe(`${text} accepted`);
+  });
+
   it('does not begin before it has read the log, and tries until it can', async () => {
     const room = await openControlRoom();
     const first = await lead(room);
