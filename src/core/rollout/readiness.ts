@@ -17,12 +17,18 @@ export function holdReasons(rollout: RolloutState): HoldReason[] {
   return [
     ...(rollout.hold?.reasons.filter(({ code }) => code === 'person') ?? []),
     ...(stageOf(rollout).name === 'shadow' ? shadowReasons(rollout) : []),
+    ...leftOutReasons(rollout),
     ...(verdict?.kind === 'hold' ? [{ code: 'statistics', text: verdict.reason } as const] : []),
     ...(verdict?.kind === 'roll-back' ? [{ code: 'harm', text: verdict.reason } as const] : []),
     ...guardrailReasons(rollout),
     ...scoreReasons(rollout),
     ...metricReasons(rollout),
   ];
+}
+
+/** Judged by a part of what was seen, a stage could pass for what was left out. */
+function leftOutReasons({ lastLook }: RolloutState): HoldReason[] {
+  return lastLook?.leftOut === undefined ? [] : [{ code: 'statistics', text: lastLook.leftOut }];
 }
 
 /** What the stage still lacks; empty where it passed. Nothing passes for being inconclusive. */

@@ -4,6 +4,7 @@ import type { Observation } from '../../core/rollout/observation.ts';
 import { observationShape, silentWindow } from '../../core/rollout/observation-shape.ts';
 import type { RolloutState, ScopeState } from '../../core/rollout/rollout-state.ts';
 import type { Telemetry } from '../../ports/telemetry.ts';
+import { fitLook } from './fit-look.ts';
 import type { FleetVersions } from './fleet-versions.ts';
 import type { MetricPoller } from './metric-poller.ts';
 import type { PolicyTexts } from './policy-texts.ts';
@@ -50,7 +51,7 @@ export async function lookOf(
     const modelsNotReady =
       candidate === undefined ? [] : (deps.fleetVersions?.notReady(candidate, 'some') ?? []);
     const observation = observationShape({ ...seen, metrics, modelsNotReady, atMs: nowMs });
-    if (observation !== MISFIT) return { kind: 'look', scope: name, observation };
+    if (observation !== MISFIT) return { kind: 'look', scope: name, observation: fitLook(observation) };
     deps.telemetry.logger.error({ scope: name }, 'an observation of a rollout is impossible; it is left out');
   }
   const sinceMs = nowMs - Math.max(rollout.lastLookMs, rollout.stageSinceMs);

@@ -3,6 +3,7 @@ import { evolve } from '../../../../src/core/control/controller-state.ts';
 import { startEvidence } from '../../../../src/core/rollout/evidence.ts';
 import type { Observation, ShadowObservation } from '../../../../src/core/rollout/observation.ts';
 import { holdReasons } from '../../../../src/core/rollout/readiness.ts';
+import { replay } from '../../../../src/core/rollout/replay.ts';
 import type { HoldCode } from '../../../../src/core/rollout/rollout-event.ts';
 import { pointerOf } from '../../../../src/core/rollout/rollout-state.ts';
 import { DEFAULT_LIMITS, type RolloutTerms } from '../../../../src/core/rollout/rollout-terms.ts';
@@ -282,6 +283,19 @@ describe('a hold', () => {
       'rollout-resumed',
       'rollout-advanced',
     ]);
+  });
+});
+
+describe('a look that did not fit into the log', () => {
+  it.each([0, 2])('holds the rollout in stage %i, until one does', (stage) => {
+    const told = seeing(inStage(stage, { autoPromote: true }), {
+      leftOut: 'the scores of 1000 heads were left out',
+    });
+    expect(rolloutOf(told).hold?.reasons).toEqual([
+      { code: 'statistics', text: 'the scores of 1000 heads were left out' },
+    ]);
+    expect(replay(told.log).disagreements).toEqual([]);
+    expect(heldFor(healthy(told, 1))).toEqual([]);
   });
 });
 
