@@ -1,3 +1,4 @@
+import { VERSION_NUMBER } from '../model/published-model.ts';
 import type { FleetState } from './fleet-state.ts';
 import type { Slot } from './slot.ts';
 
@@ -134,8 +135,11 @@ function versionServed({ status }: Slot, model: ModelWanted): string | undefined
 
 /** Versions are numbers in the repository's layout; anything else sorts as text below them. */
 export function compareVersions(a: string, b: string): number {
-  const byNumber = Number(a) - Number(b);
-  return Number.isNaN(byNumber) ? a.localeCompare(b) : byNumber;
+  const [isNumber, isOtherNumber] = [VERSION_NUMBER.test(a), VERSION_NUMBER.test(b)];
+  if (isNumber !== isOtherNumber) return isNumber ? 1 : -1;
+  if (isNumber) return Number(a) - Number(b);
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
 }
 
 /** Expected wait plus service, ms. */

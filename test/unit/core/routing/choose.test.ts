@@ -90,6 +90,15 @@ describe('filter', () => {
     expect(choose(fleet({ models }), 0, {}, { version: '9' })).toMatchObject({ target: { version: '9' } });
     expect(compareVersions('10', '9')).toBeGreaterThan(0);
   });
+
+  it('are in one order, in which text stands below the numbers', () => {
+    const sorted = ['alpha', 'beta', '1', '3', '20'];
+    for (const [place, version] of sorted.entries())
+      for (const [other, second] of sorted.entries())
+        expect(Math.sign(compareVersions(version, second)), `${version} ${second}`).toBe(
+          Math.sign(place - other),
+        );
+  });
 });
 
 describe('versions', () => {
