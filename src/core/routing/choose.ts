@@ -83,18 +83,32 @@ function chooseServing(
   nowMs: number,
   random: () => number,
 ): Choice {
-  const classes = [target.accelerator, ...target.fallback];
-  for (const accelerator of classes) {
-    const able = filterSlots(fleet, poolsOf(accelerator), target.kernel, model, nowMs);
-    if (able.length === 0) continue;
-    const best = pickSlot(able, predictedMs, nowMs, random);
-    if (best === undefined) return { status: 'no-credit' };
-    return { status: 'chosen', target: describe(best, accelerator, target, model, able.length, nowMs) };
+  const serving = firstServing(fleet, poolsOf, target, model, nowMs);
+  if (serving === undefined) {
+    const classes = [target.accelerator, ...target.fallback].join(', ');
+    const version = model.version === undefined ? '' : `@${model.version}`;
+    const reason = `no live worker of ${classes} serves ${model.family}${version} (${model.variant})`;
+    return { status: 'no-worker', reason };
   }
-  return {
-    status: 'no-worker',
-    reason: `no live worker of ${classes.join(', ')} serves ${model.family}${model.version === undefined ? '' : `@${model.version}`} (${model.variant})`,
-  };
+  const { accelerator, slots } = serving;
+  const best = pickSlot(slots, predictedMs, nowMs, random);
+  if (best === undefined) return { status: 'no-credit' };
+  return { status: 'chosen', target: describe(best, accelerator, target, model, slots.length, nowMs) };
+}
+
+/** Of the accelerator classes in the leaf's order the first that has live slots able to serve, with all of those. */
+export function firstServing(
+  fleet: FleetState,
+  poolsOf: PoolsOf,
+  target: TargetWanted,
+  model: ModelWanted,
+  nowMs: number,
+): { accelerator: string; slots: readonly Slot[] } | undefined {
+  for (const accelerator of [target.accelerator, ...target.fallback]) {
+    const slots = filterSlots(fleet, poolsOf(accelerator), target.kernel, model, nowMs);
+    if (slots.length > 0) return { accelerator, slots };
+  }
+  return undefined;
 }
 
 /** Slots that can serve the model: those with the wanted kernel or, where none has it, all others. */

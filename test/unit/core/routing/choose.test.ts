@@ -90,7 +90,9 @@ describe('filter', () => {
     expect(choose(fleet({ models }), 0, {}, { version: '9' })).toMatchObject({ target: { version: '9' } });
     expect(compareVersions('10', '9')).toBeGreaterThan(0);
   });
+});
 
+describe('versions', () => {
   it('are in one order, in which text stands below the numbers', () => {
     const sorted = ['alpha', 'beta', '1', '3', '20'];
     for (const [place, version] of sorted.entries())
@@ -99,9 +101,7 @@ describe('filter', () => {
           Math.sign(place - other),
         );
   });
-});
 
-describe('versions', () => {
   const served = (version: string, isPublished: boolean) =>
     ({ family: 'ranker', version, variant: 'baseline', isPublished }) as const;
   const models = [served('1', false), served('3', true)];
