@@ -1,8 +1,12 @@
 import { own } from '../own.ts';
 import type { MetricGuardrail } from '../policy/document.ts';
 import type { MetricReading } from './metric-reading.ts';
+import { reasonOf, rounded, seconds } from './reason-text.ts';
 import type { HoldReason } from './rollout-event.ts';
 import type { RolloutState } from './rollout-state.ts';
+
+/** Readings may be of any size: milliseconds, or a share. */
+const DIGITS = 6;
 
 /** What is known of one query of the guardrails. */
 export interface MetricState {
@@ -107,19 +111,7 @@ function breachText({ name, min, max }: MetricGuardrail, { reading }: MetricStat
   const { series, lowest, highest } = reading;
   const isLow = min !== undefined && lowest < min;
   const bound = isLow
-    ? `${round(lowest)}, at least ${min} is wanted`
-    : `${round(highest)}, at most ${max} is wanted`;
+    ? `${rounded(lowest, DIGITS)}, at least ${min} is wanted`
+    : `${rounded(highest, DIGITS)}, at most ${max} is wanted`;
   return `${name} is ${bound}${series > 1 ? ` (the worst of ${series} series)` : ''}`;
-}
-
-function reasonOf(code: HoldReason['code'], what: readonly string[], before: string): HoldReason[] {
-  return what.length === 0 ? [] : [{ code, text: `${before}: ${what.join('; ')}` }];
-}
-
-function round(value: number): number {
-  return Number(value.toPrecision(6));
-}
-
-function seconds(ms: number): number {
-  return Math.round(ms / 1_000);
 }

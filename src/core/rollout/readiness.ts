@@ -37,7 +37,7 @@ export function missingOf(rollout: RolloutState): string[] {
   const missing = missingMetrics(rollout);
   if (rollout.observedMs < dwellMs)
     missing.push(
-      `${seconds(dwellMs - rollout.observedMs)} s of the stage's ${seconds(dwellMs)} s are still to be observed`,
+      `${secondsLeft(dwellMs - rollout.observedMs)} s of the stage's ${secondsLeft(dwellMs)} s are still to be observed`,
     );
   if (name === 'shadow') {
     const { shadowRequestsMin } = rollout.terms.limits;
@@ -51,6 +51,6 @@ export function missingOf(rollout: RolloutState): string[] {
   return [...missing, ...missingScores(rollout)];
 }
 
-function seconds(ms: number): number {
+function secondsLeft(ms: number): number {
   return Math.ceil(ms / 1_000);
 }

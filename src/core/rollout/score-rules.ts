@@ -1,4 +1,5 @@
 import { SHIFT_MAX } from '../policy/parse-guardrails.ts';
+import { reasonOf, rounded } from './reason-text.ts';
 import type { HoldReason } from './rollout-event.ts';
 import { type RolloutState, stageOf } from './rollout-state.ts';
 import type { HeadScores } from './score-observation.ts';
@@ -112,10 +113,6 @@ function meanText({ head, stableMean, candidateMean, meanShift, meanShiftError }
   return `${head} ${round(stableMean)} → ${round(candidateMean)}, ${round(meanShift)} ± ${round(meanShiftError)}`;
 }
 
-function reasonOf(code: HoldReason['code'], what: readonly string[], before: string): HoldReason[] {
-  return what.length === 0 ? [] : [{ code, text: `${before}: ${what.join('; ')}` }];
-}
-
-function round(value: number): string {
-  return String(Number(value.toPrecision(3)));
+function round(value: number): number {
+  return rounded(value, 3);
 }

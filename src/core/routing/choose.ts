@@ -112,7 +112,7 @@ export function firstServing(
 }
 
 /** Slots that can serve the model: those with the wanted kernel or, where none has it, all others. */
-export function filterSlots(
+function filterSlots(
   fleet: FleetState,
   pools: readonly string[],
   kernel: string,
