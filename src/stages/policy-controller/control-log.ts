@@ -5,6 +5,7 @@ import type { ControllerEvent } from '../../core/control/controller-event.ts';
 import { inForce, withoutRepeats } from '../../core/control/fence.ts';
 import { readControllerEvent } from '../../core/control/read-event.ts';
 import { MillraceError } from '../../core/errors.ts';
+import { CATALOGUE_SCOPE } from '../../core/model/catalogue.ts';
 import type { InboundRecord, MessageBus, OutboundRecord } from '../../ports/message-bus.ts';
 
 export interface ControlLogDeps {
@@ -153,4 +154,17 @@ export class ControlLog {
     await this.#deps.codecs.learn(decoded.schemaId);
     return codec.decode(record.value);
   }
+}
+
+/** Where pointers may lie in the store, as both logs say. */
+export function scopesOf(
+  entries: readonly LogEntry[],
+  commands: ReadonlyMap<number, SentCommand>,
+): Set<string> {
+  const decided = entries.map(({ event }) => ('scope' in event ? event.scope : ''));
+  const published = [...commands.values()].map(({ command }) =>
+    command.type === 'PUBLISH_POLICY' ? command.scope : '',
+  );
+  const policies = [...decided, ...published].filter((scope) => scope.startsWith('policy/'));
+  return new Set([...policies, CATALOGUE_SCOPE]);
 }

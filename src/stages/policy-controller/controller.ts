@@ -11,7 +11,6 @@ import {
   INITIAL_CONTROLLER_STATE,
   scopeState,
 } from '../../core/control/controller-state.ts';
-import { CATALOGUE_SCOPE } from '../../core/model/catalogue.ts';
 import { AUTOMATIC } from '../../core/rollout/rollout-event.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { ControlStore } from '../../ports/control-store.ts';
@@ -19,7 +18,7 @@ import type { InboundRecord, MessageBus, OutboundRecord } from '../../ports/mess
 import type { Signer } from '../../ports/signatures.ts';
 import type { Telemetry } from '../../ports/telemetry.ts';
 import { CataloguePointer } from './catalogue-pointer.ts';
-import { ControlLog, type LogEntry, type SentCommand } from './control-log.ts';
+import { ControlLog, type LogEntry, type SentCommand, scopesOf } from './control-log.ts';
 import type { ControllerConfig } from './controller-config.ts';
 import type { FleetVersions } from './fleet-versions.ts';
 import { LogTime } from './log-time.ts';
@@ -353,16 +352,6 @@ export class Controller {
     this.#unasked += 1;
     return `term-${this.#state.term}-${this.#unasked}`;
   }
-}
-
-/** Where pointers may lie in the store, as both logs say. */
-function scopesOf(entries: readonly LogEntry[], commands: ReadonlyMap<number, SentCommand>): Set<string> {
-  const decided = entries.map(({ event }) => ('scope' in event ? event.scope : ''));
-  const published = [...commands.values()].map(({ command }) =>
-    command.type === 'PUBLISH_POLICY' ? command.scope : '',
-  );
-  const policies = [...decided, ...published].filter((scope) => scope.startsWith('policy/'));
-  return new Set([...policies, CATALOGUE_SCOPE]);
 }
 
 /** Where routers demand signatures, a child without one would be refused by all of them. */
