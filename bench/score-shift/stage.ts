@@ -1,7 +1,7 @@
 import type { Generator } from '../../src/core/random/generator.ts';
 import { DEFAULT_LIMITS } from '../../src/core/rollout/rollout-terms.ts';
 import type { HeadScores, ScoreGroup } from '../../src/core/rollout/score-observation.ts';
-import { headShift, judgeShift } from '../../src/core/rollout/score-shift.ts';
+import { headShift, judgeIndex, judgeMean } from '../../src/core/rollout/score-shift.ts';
 import { KEY_GROUPS } from '../../src/core/scores/key-group.ts';
 import { drawNormal } from '../rollout-statistics/draws.ts';
 import { drawKey, drawKeys, type Keys } from './keys.ts';
@@ -43,8 +43,8 @@ export function runStage(random: Generator, scenario: Scenario): StageOutcome {
     for (let i = 0; i < LOOK_S * scenario.requestsPerS; i++) addRequest(random, scenario, keys, head);
     const shift = headShift(head);
     const findings = [
-      judgeShift(shift.psi, shift.psiNoise, scorePsiMax),
-      judgeShift(shift.meanShift, shift.meanShiftError, scoreMeanShiftMax),
+      judgeIndex(shift.psi, shift.psiNoise, scorePsiMax),
+      judgeMean(shift.meanShift, shift.meanShiftError, scoreMeanShiftMax),
     ];
     if (findings.includes('over')) heldAfterS ??= atS;
     passes = findings.every((finding) => finding === 'within');

@@ -1,6 +1,7 @@
 import type { Client } from '../client/client.ts';
+import type { ControlEvent } from '../contracts/records.ts';
 import type { ControllerEvent } from '../core/control/controller-event.ts';
-import { inForce } from '../core/control/fence.ts';
+import { inForce, withoutRepeats } from '../core/control/fence.ts';
 import { readControllerEvent } from '../core/control/read-event.ts';
 
 /** The log of control events as an auditor reads it. */
@@ -14,9 +15,12 @@ export interface ReadControlLog {
 
 /** From the first event that is kept to the last that is there. */
 export async function readControlLog(client: Client): Promise<ReadControlLog> {
-  const entries: { term: number; event: ControllerEvent | undefined }[] = [];
-  for await (const { term, evidence } of client.control.events({ fromStart: true, follow: false }))
-    entries.push({ term, event: readControllerEvent(evidence) });
+  const written: ControlEvent[] = [];
+  for await (const event of client.control.events({ fromStart: true, follow: false })) written.push(event);
+  const entries = withoutRepeats(written).map(({ term, evidence }) => ({
+    term,
+    event: readControllerEvent(evidence),
+  }));
   const counting = inForce(entries);
   const events = counting.flatMap(({ event }) => event ?? []);
   return { events, void: entries.length - counting.length, unknown: counting.length - events.length };

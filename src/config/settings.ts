@@ -202,7 +202,7 @@ const controller = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Accept control commands, and in routers policies and in workers model versions, without a signature: whoever may write to the control topic or to Redis then decides.',
+      'Accept control commands, and in routers policies and in workers model versions, without a signature: whoever may write to the control topic or to Redis then decides. The embedded run does so whatever stands here: both are in its own process.',
     ),
   keys: z
     .string()
@@ -235,7 +235,7 @@ const controller = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'A stage that passed goes on by itself; otherwise it waits for PROMOTE. START can say otherwise.',
+      'A stage that passed goes on by itself; otherwise it waits for PROMOTE. START can say otherwise. In the embedded run it goes on by itself whatever stands here.',
     ),
   autoRollback: z
     .boolean()

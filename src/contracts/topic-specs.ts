@@ -69,8 +69,7 @@ function specOf(name: string, definition: TopicDefinition, options: TopicPlanOpt
     replication: options.replication,
     config: {
       ...baseConfig(options.replication),
-      'retention.ms':
-        definition.retentionMs === Number.POSITIVE_INFINITY ? '-1' : String(definition.retentionMs),
+      ...retentionOf(definition),
       'max.message.bytes': String(bytesMax),
       ...(definition.compacted
         ? {
@@ -82,6 +81,13 @@ function specOf(name: string, definition: TopicDefinition, options: TopicPlanOpt
         : {}),
     },
   };
+}
+
+/** What is kept for ever is so whatever size the cluster lets its other topics have. */
+function retentionOf({ retentionMs }: TopicDefinition): Record<string, string> {
+  return retentionMs === Number.POSITIVE_INFINITY
+    ? { 'retention.ms': '-1', 'retention.bytes': '-1' }
+    : { 'retention.ms': String(retentionMs) };
 }
 
 function deadLetterSpec(name: string, replication: number): TopicSpec {

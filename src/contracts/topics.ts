@@ -54,7 +54,7 @@ export const TOPICS = {
   'routing-metrics': define('RouterWindow', 'router-window.v1', { partitions: 4 }),
   'pool-status': define('PoolStatus', 'pool-status.v1', { partitions: 1, compacted: true }),
   control: define('ControlCommand', 'control-command.v1', { partitions: 1, retentionMs: Infinity }),
-  'control-events': define('ControlEvent', 'control-event.v1', { partitions: 1, retentionMs: 400 * DAY_MS }),
+  'control-events': define('ControlEvent', 'control-event.v1', { partitions: 1, retentionMs: Infinity }),
 } as const satisfies Record<string, TopicDefinition>;
 
 export type TopicKey = keyof typeof TOPICS;

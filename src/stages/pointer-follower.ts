@@ -108,15 +108,18 @@ export class PointerFollower {
   }
 
   async #readUntilQuiet(): Promise<void> {
-    do {
-      this.#again = false;
-      await this.#readOnce();
-    } while (this.#again && !this.#closed);
-    this.#reading = undefined;
+    try {
+      do {
+        this.#again = false;
+        await this.#readOnce();
+      } while (this.#again && !this.#closed);
+    } finally {
+      this.#reading = undefined;
+    }
   }
 
   async #readOnce(): Promise<void> {
-    const { store, clock, scope, telemetry, take, unreadable } = this.#options;
+    const { store, clock, scope, telemetry, take } = this.#options;
     try {
       const askedAtMs = clock.monotonicMs();
       const pointer = await store.readPointer(scope);
@@ -127,7 +130,20 @@ export class PointerFollower {
           { scope, error: error.message },
           'the control store does not answer; what is in force stays',
         );
-      else if (!this.#closed) await unreadable(error);
+      else if (!this.#closed) await this.#tellUnreadable(error);
+    }
+  }
+
+  /** Whatever comes of telling it, the next reading comes. */
+  async #tellUnreadable(error: unknown): Promise<void> {
+    const { scope, telemetry, unreadable } = this.#options;
+    try {
+      await unreadable(error);
+    } catch (failure) {
+      telemetry.logger.error(
+        { scope, error: String(error), failure: String(failure) },
+        'a pointer could not be read, and that could not be reported',
+      );
     }
   }
 }

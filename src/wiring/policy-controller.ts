@@ -21,8 +21,9 @@ export async function startPolicyController(
 ): Promise<Stage> {
   const { store } = surroundings;
   const signer = controllerSigner(settings, deps.telemetry.logger);
-  const observer = await openRolloutObserver({ ...deps, store, digest: digestOf });
-  const fleetVersions = await openFleetVersions(deps, poolsOf(surroundings.fleet));
+  const pools = poolsOf(surroundings.fleet);
+  const observer = await openRolloutObserver({ ...deps, store, digest: digestOf }, pools);
+  const fleetVersions = await openFleetVersions(deps, pools);
   const metrics = metricsOf(settings.controller);
   const tuner = settings.controller.tuning ? await openTuner(deps, surroundings.fleet) : undefined;
   const stage = await createPolicyControllerStage(

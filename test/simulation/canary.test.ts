@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { RouterWindow } from '../../src/contracts/records.ts';
 import { createTopicDelay } from '../../src/core/latency/topic-delay.ts';
 import { seededRandom } from '../../src/core/random/seeded-random.ts';
-import { headShift, judgeShift } from '../../src/core/rollout/score-shift.ts';
+import { headShift, judgeIndex } from '../../src/core/rollout/score-shift.ts';
 import type { CanaryPointer, PolicyPointer } from '../../src/ports/control-store.ts';
 import { openRolloutObserver } from '../../src/stages/policy-controller/rollout-observer.ts';
 import { digestOf } from '../../src/wiring/policy-files.ts';
@@ -162,13 +162,16 @@ describe('the scores of a canary in the whole pipeline', () => {
     installation.scoreFactors.set('gpu', 0.5);
     const { client } = installation;
     const observer = await installation.settle(
-      openRolloutObserver({
-        ...client,
-        random: seededRandom(1),
-        topicDelay: createTopicDelay(),
-        store: installation.store.connect(),
-        digest: (bytes) => digestOf(bytes),
-      }),
+      openRolloutObserver(
+        {
+          ...client,
+          random: seededRandom(1),
+          topicDelay: createTopicDelay(),
+          store: installation.store.connect(),
+          digest: (bytes) => digestOf(bytes),
+        },
+        () => [],
+      ),
     );
     await write(1, undefined);
     await write(2, canaryOf({ percent: 30 }));
@@ -177,6 +180,7 @@ describe('the scores of a canary in the whole pipeline', () => {
       epoch: 2,
       candidateDigest: digestOf(CANDIDATE),
       models: [],
+      accelerators: [],
       scoreEdges: {},
     };
     const look = () => installation.settle(observer.observe('policy/sim', watched));
@@ -197,7 +201,7 @@ describe('the scores of a canary in the whole pipeline', () => {
     for (const [head, scores] of heads) {
       const { candidateCount, stableCount, psi, psiNoise, candidateMean, stableMean } = headShift(scores);
       expect([head, candidateCount, stableCount]).toEqual([head, seenCanaries, 3 * REQUESTS - seenCanaries]);
-      expect(judgeShift(psi, psiNoise, 0.25)).toBe('over');
+      expect(judgeIndex(psi, psiNoise, 0.25)).toBe('over');
       expect(candidateMean).toBeLessThan(0.75 * stableMean);
     }
     await installation.settle(observer.close());

@@ -3,9 +3,16 @@ import type { Publication } from '../model/catalogue.ts';
 import { isSameVersion, versionName } from '../model/published-model.ts';
 import { conclude as concludeRollout } from '../rollout/conclude.ts';
 import { decideRollout } from '../rollout/decide-rollout.ts';
-import { ended, evolveRollout } from '../rollout/evolve-rollout.ts';
+import { ended, evolveRollout, liveChanged } from '../rollout/evolve-rollout.ts';
 import { AUTOMATIC } from '../rollout/rollout-event.ts';
-import { NO_SCOPE, type ScopeState, stageOf } from '../rollout/rollout-state.ts';
+import {
+  goneBack,
+  goneLive,
+  NO_SCOPE,
+  previousOf,
+  type ScopeState,
+  stageOf,
+} from '../rollout/rollout-state.ts';
 import { evolveTuning } from '../tuning/evolve-tuning.ts';
 import type { CommandKind, ControllerCommand, ControllerInput } from './controller-command.ts';
 import type { ControllerEvent } from './controller-event.ts';
@@ -112,12 +119,12 @@ function evolveScope(scope: ScopeState, event: ScopeEvent): ScopeState {
       const reason = `rolled back to version ${policy.version}`;
       const { rollout } = scope;
       const alone = rollout === undefined ? scope : ended(scope, rollout, 'rolled-back', { reason, atMs });
-      return goneLive(alone, policy, epoch);
+      return goneBack(alone, policy, epoch);
     }
     case 'store-reseeded':
       return { ...scope, epoch: event.epoch };
     case 'policy-tuned':
-      return goneLive(scope, event.policy, event.epoch);
+      return madeLive(liveChanged(scope, event.atMs), event.policy, event.epoch);
     case 'tuning-looked':
     case 'tuning-stepped':
     case 'tuning-backed-off':
@@ -131,13 +138,12 @@ function published(
   scope: ScopeState,
   { policy, live, start, epoch }: Extract<ControllerEvent, { type: 'policy-published' }>,
 ): ScopeState {
-  if (live) return goneLive(scope, policy, epoch);
+  if (live) return madeLive(scope, policy, epoch);
   return { ...scope, published: withPolicy(scope, policy), toStart: start && { policy, ...start }, epoch };
 }
 
-function goneLive(scope: ScopeState, policy: PublishedPolicy, epoch: number): ScopeState {
-  const wentLive = [...scope.wentLive.filter((version) => version !== policy.version), policy.version];
-  return { ...scope, published: withPolicy(scope, policy), wentLive, live: policy, epoch };
+function madeLive(scope: ScopeState, policy: PublishedPolicy, epoch: number): ScopeState {
+  return goneLive({ ...scope, published: withPolicy(scope, policy) }, policy, epoch);
 }
 
 function withPolicy({ published: known }: ScopeState, policy: PublishedPolicy): readonly PublishedPolicy[] {
@@ -225,7 +231,15 @@ function decidePublish(scope: ScopeState, command: CommandKind<'publish-policy'>
       `version ${policy.version} is older than version ${newest}, which was published; roll back to it, or give the text a higher version`,
     );
   }
-  const runs = scope.rollout !== undefined;
+  const { rollout } = scope;
+  const inForce = [scope.live?.digest, rollout?.candidate.digest];
+  if (rollout !== undefined && mode === 'immediate' && !inForce.includes(policy.digest)) {
+    return refuse(
+      command,
+      `version ${rollout.candidate.version} is being rolled out, and a published version would be live at once; ABORT the rollout, or wait until it has ended, and publish again`,
+    );
+  }
+  const runs = rollout !== undefined;
   const live = scope.live === undefined || (mode === 'immediate' && !runs);
   const isNew = scope.live?.version !== policy.version;
   return {
@@ -273,7 +287,7 @@ function decideRollBack(scope: ScopeState, command: CommandKind<'roll-back'>): C
   }
   const policy =
     toVersion === undefined
-      ? previous(scope, live)
+      ? previousOf(scope)
       : scope.published.find(({ version }) => version === toVersion);
   if (policy === undefined) {
     return refuse(
@@ -288,12 +302,6 @@ function decideRollBack(scope: ScopeState, command: CommandKind<'roll-back'>): C
     );
   }
   return { type: 'policy-rolled-back', ...causeOf(command), from: live, policy, atMs, epoch };
-}
-
-/** Of the versions below the live one that which was live last: one that was taken back does not come again. */
-function previous(scope: ScopeState, live: PublishedPolicy): PublishedPolicy | undefined {
-  const latest = scope.wentLive.filter((version) => version < live.version).at(-1);
-  return scope.published.find(({ version }) => version === latest);
 }
 
 function causeOf({ commandId, scope, actor }: ControllerCommand): {

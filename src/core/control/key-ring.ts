@@ -46,6 +46,11 @@ export function keyRefusal(
   return undefined;
 }
 
+/** Whether the key is a person's who may take keys out at this time. */
+export function mayRevoke(key: ControlKey, atMs: number): boolean {
+  return key.role === 'person' && keyRefusal(key, { scope: 'keys', type: 'REVOKE_KEY' }, atMs) === undefined;
+}
+
 /** A time as messages show it; a number that is no time as itself. */
 export function isoTime(ms: number): string {
   return Math.abs(ms) <= LATEST_MS ? new Date(ms).toISOString() : `${ms} ms`;

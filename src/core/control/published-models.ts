@@ -1,6 +1,6 @@
 import type { Publication } from '../model/catalogue.ts';
 import { isSameVersion, type PublishedModel } from '../model/published-model.ts';
-import type { ScopeState } from '../rollout/rollout-state.ts';
+import { previousOf, type ScopeState } from '../rollout/rollout-state.ts';
 import type { ControllerState } from './controller-state.ts';
 import type { PublishedPolicy } from './published-policy.ts';
 
@@ -26,20 +26,18 @@ export function catalogueEpoch({ publications, scopes }: ControllerState): numbe
 
 /**
  * The policies of a scope that act, or may act without being published again: the live one and the one on its way, those that wait for START, and
- * the one before the live one, which a rollback and a router's last-known-good go to.
+ * the one that a rollback goes to, and the one that was live before, which a router's last-known-good may be.
  */
-export function policiesInUse({
-  live,
-  rollout,
-  published,
-  wentLive,
-}: ScopeState): readonly PublishedPolicy[] {
+export function policiesInUse(scope: ScopeState): readonly PublishedPolicy[] {
+  const { live, rollout, published, wentLive } = scope;
+  const previous = previousOf(scope);
   const [before] = wentLive.filter((version) => version !== live?.version).slice(-1);
   return published.filter(
     ({ version }) =>
       version === live?.version ||
       version === rollout?.candidate.version ||
       version === before ||
+      version === previous?.version ||
       version > (live?.version ?? 0),
   );
 }

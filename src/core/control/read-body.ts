@@ -69,7 +69,7 @@ export function readReason(type: 'HOLD' | 'ABORT', body: string): string {
 /** A bare number is what earlier versions sent. */
 export function readRollBack(body: string): number | undefined {
   const trimmed = body.trim();
-  if (/^\d{1,9}$/.test(trimmed)) return Number(trimmed);
+  if (/^\d{1,10}$/.test(trimmed)) return Number(trimmed);
   const { version } = readBody(
     'ROLL_BACK',
     trimmed,

@@ -28,7 +28,8 @@ export function foldRevocations(
     if (command.type !== 'REVOKE_KEY' || command.scope !== KEYS_SCOPE) continue;
     if (verifyCommand(keys, own, command, command.appendedMs, verify).status === 'refused') continue;
     const keyId = keyOf(command.body);
-    if (keyId === undefined || revocationRefusal(keys, own, keyId) !== undefined) continue;
+    if (keyId === undefined || revocationRefusal(keys, own, keyId, command.appendedMs) !== undefined)
+      continue;
     own = revokeKey(own, keyId);
   }
   return new Set([...before, ...own.revoked]);

@@ -1,6 +1,6 @@
 import { listNames, shorten } from '../errors.ts';
 import { GrowingMap } from '../growing-map.ts';
-import type { KeyRing } from './key-ring.ts';
+import { type KeyRing, mayRevoke } from './key-ring.ts';
 
 /**
  * What earlier commands mean for the signatures of later ones: a fold of the commands that were accepted, in the order of the control topic. Plain
@@ -81,17 +81,24 @@ export function isUsed(state: SignatureState, signature: UsedSignature): boolean
 
 /**
  * Why this key cannot be revoked; undefined where it can. The last person's key stays, whoever asks: with it would go the only one who can undo
- * what happens next.
+ * what happens next. A key that has run out, is not valid yet, or may not sign for keys is nobody who could.
+ *
+ * @param atMs when the broker appended the command
  */
-export function revocationRefusal(ring: KeyRing, state: SignatureState, keyId: string): string | undefined {
+export function revocationRefusal(
+  ring: KeyRing,
+  state: SignatureState,
+  keyId: string,
+  atMs: number,
+): string | undefined {
   const key = ring.get(keyId);
   if (key === undefined) return `there is no key ${shorten(keyId)}; known: ${listNames(ring.keys())}`;
   if (state.revoked.has(keyId)) return `the key ${keyId} is revoked already`;
-  const people = [...ring.values()].filter(
-    (each) => each.role === 'person' && !state.revoked.has(each.keyId),
+  const others = [...ring.values()].filter(
+    (each) => each.keyId !== keyId && !state.revoked.has(each.keyId) && mayRevoke(each, atMs),
   );
-  if (key.role === 'person' && people.length === 1)
-    return `${keyId} is the last key of a person; put another one into the key file, restart the controller, then revoke this one with it`;
+  if (key.role === 'person' && others.length === 0)
+    return `${keyId} is the last key of a person who may sign for keys; put another one into the key file, restart the controller, then revoke this one with it`;
   return undefined;
 }
 

@@ -135,6 +135,9 @@ export const DEFAULT_ROLLOUT: RolloutPlan = {
 
 export const API_VERSION = 'millrace/v1';
 
+/** Records carry a policy's version as an Avro int. */
+export const POLICY_VERSION_MAX = 2 ** 31 - 1;
+
 /** The versions that score a family's requests where a request pins none, by variant; a variant that is left out gets the newest of the model folder. */
 export type ModelChoice = { readonly [V in Variant]: string | undefined };
 
@@ -169,4 +172,10 @@ export function namedModels({ models }: Pick<PolicyDocument, 'models'>): string[
     VARIANTS.flatMap((variant) => (choice[variant] === undefined ? [] : [`${family}@${choice[variant]}`])),
   );
   return [...new Set(names)].sort();
+}
+
+/** Accelerator classes of its leaves, their fallbacks included, sorted. */
+export function namedAccelerators({ tree }: Pick<PolicyDocument, 'tree'>): string[] {
+  const classes = leafBranches(tree).flatMap(({ to, fallback }) => [to.accelerator, ...fallback]);
+  return [...new Set(classes)].sort();
 }

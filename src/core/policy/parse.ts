@@ -5,6 +5,7 @@ import {
   type Expectation,
   type GoldenTest,
   type ModelChoice,
+  POLICY_VERSION_MAX,
   type PolicyDocument,
   ROLLOUT_UNITS,
   type RolloutPlan,
@@ -81,7 +82,7 @@ function readPolicy(reader: DocumentReader, root: SourceNode): PolicyDocument | 
   const version =
     fields.version === undefined
       ? undefined
-      : reader.number(fields.version, 0, Number.MAX_SAFE_INTEGER, 'whole number');
+      : reader.number(fields.version, 0, POLICY_VERSION_MAX, 'whole number');
   const parent =
     fields.parent === undefined
       ? undefined

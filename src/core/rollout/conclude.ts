@@ -24,9 +24,6 @@ function happeningOf(scope: ScopeState): RolloutHappening | undefined {
   if (lastLook === undefined) return undefined;
   const { atMs } = lastLook;
   const epoch = scope.epoch + 1;
-  if (changesFingerprint(rollout, lastLook)) {
-    return { type: 'stage-restarted', fingerprint: lastLook.fingerprint, atMs, epoch };
-  }
   const rolledBack = (reason: string): RolloutHappening => ({
     type: 'rollout-rolled-back',
     reason,
@@ -39,6 +36,10 @@ function happeningOf(scope: ScopeState): RolloutHappening | undefined {
   if (broken !== undefined && terms.autoRollback) return rolledBack(broken);
   if (hold !== undefined && atMs - hold.sinceMs >= terms.limits.holdMsMax) {
     return rolledBack(`on hold for too long: ${hold.reasons.map(({ text }) => text).join('; ')}`);
+  }
+  // After what ends it: a canary that drives its workers away must not begin anew each time.
+  if (changesFingerprint(rollout, lastLook)) {
+    return { type: 'stage-restarted', fingerprint: lastLook.fingerprint, atMs, epoch };
   }
   return holdOrGoOn(scope, rollout, atMs);
 }

@@ -9,7 +9,9 @@ import {
   type MetricEvidence,
   startMetric,
 } from './metric-evidence.ts';
+
 import type { ArmObservation, Observation } from './observation.ts';
+import { rounded, seconds } from './reason-text.ts';
 import { DEFAULT_LIMITS } from './rollout-terms.ts';
 import {
   addAssignments,
@@ -173,7 +175,7 @@ function silence(evidence: StageEvidence): Verdict | undefined {
       : canaryMs > 0
         ? 'no canary request'
         : 'no control request';
-  const reason = `${what} for ${Math.round(silentMs / 1_000)} s`;
+  const reason = `${what} for ${seconds(silentMs)} s`;
   return { kind: silentMs >= silenceMsMax ? 'hold' : 'inconclusive', reason };
 }
 
@@ -197,5 +199,5 @@ function shareOf(events: number, requests: number): string {
 }
 
 function percentOf(share: number): string {
-  return `${Number((share * 100).toPrecision(3))} %`;
+  return `${rounded(share * 100, 3)} %`;
 }

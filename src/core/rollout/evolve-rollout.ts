@@ -7,6 +7,7 @@ import type { HoldReason, RolloutEvent } from './rollout-event.ts';
 import {
   type BudgetBurn,
   type EndedRollout,
+  goneLive,
   type Hold,
   NO_BURN,
   NO_SHADOW,
@@ -77,12 +78,8 @@ function advanced(
   const { to, atMs, epoch } = event;
   const { candidate } = rollout;
   if (to === 'live') {
-    const wentLive = [
-      ...scope.wentLive.filter((version) => version !== candidate.version),
-      candidate.version,
-    ];
     const reason = event.overridden.length === 0 ? 'every stage passed' : `by ${event.actor}`;
-    return { ...ended(scope, rollout, 'live', { reason, atMs }), live: candidate, wentLive, epoch };
+    return goneLive(ended(scope, rollout, 'live', { reason, atMs }), candidate, epoch);
   }
   if (rollout.terms.stages[to] === undefined) return scope;
   const next: RolloutState = {
@@ -192,10 +189,17 @@ function resumed(rollout: RolloutState, waived: readonly string[]): RolloutState
   return { ...rollout, hold: undefined, terms: { ...rollout.terms, waivedLeaves } };
 }
 
+/** The live policy is another one: what the shadow saw was of the one before. */
+export function liveChanged(scope: ScopeState, atMs: number): ScopeState {
+  const { rollout } = scope;
+  if (rollout === undefined) return scope;
+  return { ...scope, rollout: restarted(rollout, { fingerprint: rollout.fingerprint, atMs }) };
+}
+
 /** Fresh evidence. What a person held stays held; every other reason was one of what runs no more. */
 function restarted(
   rollout: RolloutState,
-  { fingerprint, atMs }: { fingerprint: string; atMs: number },
+  { fingerprint, atMs }: { fingerprint: string | undefined; atMs: number },
 ): RolloutState {
   const reasons = rollout.hold?.reasons.filter(({ code }) => code === 'person') ?? [];
   return {

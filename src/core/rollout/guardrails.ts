@@ -1,5 +1,6 @@
 import { own } from '../own.ts';
 import type { Observation } from './observation.ts';
+import { percent, reasonOf } from './reason-text.ts';
 import type { HoldReason } from './rollout-event.ts';
 import type { RolloutState } from './rollout-state.ts';
 
@@ -50,13 +51,13 @@ function poolReasons(rollout: RolloutState): HoldReason[] {
   for (const [pool, now] of Object.entries(pools)) {
     const start = own(rollout.baseline, pool);
     if (isBreached(`pool-queue:${pool}`))
-      queues.push(`${pool} ${round(now.queueMsP99)} ms, ${round(start?.queueMsP99 ?? 0)} ms at the start`);
+      queues.push(`${pool} ${tenths(now.queueMsP99)} ms, ${tenths(start?.queueMsP99 ?? 0)} ms at the start`);
     if (isBreached(`pool-utilisation:${pool}`))
       busy.push(`${pool} ${percent(now.utilisation)}, ${percent(start?.utilisation ?? 0)} at the start`);
   }
   return [
-    ...reason('pool-queue', queues, 'requests queue longer (p99) than when the stage began: '),
-    ...reason('pool-utilisation', busy, 'pools are busier than when the stage began: '),
+    ...reasonOf('pool-queue', queues, 'requests queue longer (p99) than when the stage began'),
+    ...reasonOf('pool-utilisation', busy, 'pools are busier than when the stage began'),
   ];
 }
 
@@ -69,26 +70,14 @@ function burnReasons({ burn, terms }: RolloutState): HoldReason[] {
 }
 
 function refusalReasons({ lastLook }: RolloutState): HoldReason[] {
-  return reason('router-refusal', lastLook?.refusals ?? [], 'routers refuse the policy: ');
+  return reasonOf('router-refusal', lastLook?.refusals ?? [], 'routers refuse the policy');
 }
 
 function modelReasons({ lastLook }: RolloutState): HoldReason[] {
   const problems = lastLook?.modelsNotReady ?? [];
-  return reason('model-not-ready', problems, 'model versions that the policy names cannot serve: ');
+  return reasonOf('model-not-ready', problems, 'model versions that the policy names cannot serve');
 }
 
-function reason(code: HoldReason['code'], what: readonly string[], before: string): HoldReason[] {
-  if (what.length === 0) return [];
-  const more = what.length > SHOWN_MAX ? ` and ${what.length - SHOWN_MAX} more` : '';
-  return [{ code, text: `${before}${what.slice(0, SHOWN_MAX).join('; ')}${more}` }];
-}
-
-const SHOWN_MAX = 5;
-
-function round(value: number): number {
+function tenths(value: number): number {
   return Math.round(value * 10) / 10;
-}
-
-export function percent(share: number): string {
-  return `${Math.round(share * 10_000) / 100} %`;
 }

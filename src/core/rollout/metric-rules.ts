@@ -1,14 +1,18 @@
 import { own } from '../own.ts';
 import type { MetricGuardrail } from '../policy/document.ts';
 import type { MetricReading } from './metric-reading.ts';
+import { reasonOf, rounded, seconds } from './reason-text.ts';
 import type { HoldReason } from './rollout-event.ts';
 import type { RolloutState } from './rollout-state.ts';
+
+/** Readings may be of any size: milliseconds, or a share. */
+const DIGITS = 6;
 
 /** What is known of one query of the guardrails. */
 export interface MetricState {
   readonly reading: MetricReading;
   readonly readAtMs: number;
-  /** Since when it has been out of its bounds, without a reading between; undefined where it is not. */
+  /** Since when it has been out of its bounds, without a reading within them between; undefined where it is not. */
   readonly breachedSinceMs: number | undefined;
 }
 
@@ -26,10 +30,24 @@ export function addReadings(
       if (before !== undefined) next[query.name] = before;
       continue;
     }
-    const breachedSinceMs = isBreached(query, reading) ? (before?.breachedSinceMs ?? atMs) : undefined;
-    next[query.name] = { reading, readAtMs: atMs, breachedSinceMs };
+    next[query.name] = {
+      reading,
+      readAtMs: atMs,
+      breachedSinceMs: breachedSince(query, reading, before, atMs),
+    };
   }
   return next;
+}
+
+/** No answer does not say that it is well again: or a Prometheus that fails now and then would let no breach last. */
+function breachedSince(
+  query: MetricGuardrail,
+  reading: MetricReading,
+  before: MetricState | undefined,
+  atMs: number,
+): number | undefined {
+  if ('failed' in reading) return before?.breachedSinceMs;
+  return isBreached(query, reading) ? (before?.breachedSinceMs ?? atMs) : undefined;
 }
 
 /** Queries that hold the rollout. No answer is no pass. */
@@ -64,13 +82,16 @@ function breaches({ terms, metrics, lastLookMs }: RolloutState) {
     const state = own(metrics, query.name);
     const sinceMs = state?.breachedSinceMs;
     if (state === undefined || sinceMs === undefined || lastLookMs - sinceMs < query.forMs) return [];
-    return [{ query, state }];
+    // Nothing is broken by an answer that is not there.
+    return 'failed' in state.reading ? [] : [{ query, state }];
   });
 }
 
 /** Of several series the worst counts. */
-function isBreached({ min, max }: MetricGuardrail, reading: MetricReading): boolean {
-  if ('failed' in reading) return false;
+function isBreached(
+  { min, max }: MetricGuardrail,
+  reading: Exclude<MetricReading, { failed: string }>,
+): boolean {
   return (min !== undefined && reading.lowest < min) || (max !== undefined && reading.highest > max);
 }
 
@@ -90,19 +111,7 @@ function breachText({ name, min, max }: MetricGuardrail, { reading }: MetricStat
   const { series, lowest, highest } = reading;
   const isLow = min !== undefined && lowest < min;
   const bound = isLow
-    ? `${round(lowest)}, at least ${min} is wanted`
-    : `${round(highest)}, at most ${max} is wanted`;
+    ? `${rounded(lowest, DIGITS)}, at least ${min} is wanted`
+    : `${rounded(highest, DIGITS)}, at most ${max} is wanted`;
   return `${name} is ${bound}${series > 1 ? ` (the worst of ${series} series)` : ''}`;
-}
-
-function reasonOf(code: HoldReason['code'], what: readonly string[], before: string): HoldReason[] {
-  return what.length === 0 ? [] : [{ code, text: `${before}: ${what.join('; ')}` }];
-}
-
-function round(value: number): number {
-  return Number(value.toPrecision(6));
-}
-
-function seconds(ms: number): number {
-  return Math.round(ms / 1_000);
 }

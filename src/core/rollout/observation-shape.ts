@@ -90,6 +90,7 @@ export const observationShape: Shape<Observation> = fields({
   fingerprint: text,
   refusals: list(text),
   modelsNotReady: optional(list(text), []),
+  leftOut: optional(text, undefined),
 });
 
 const NOTHING: ArmObservation = {

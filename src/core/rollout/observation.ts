@@ -51,4 +51,6 @@ export interface Observation {
   readonly refusals: readonly string[];
   /** Why model versions that the candidate names cannot serve, by which worker. */
   readonly modelsNotReady: readonly string[];
+  /** What of the window did not fit into the log, and why; undefined where all did. */
+  readonly leftOut?: string | undefined;
 }

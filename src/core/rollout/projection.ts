@@ -1,6 +1,6 @@
 import { own } from '../own.ts';
 import {
-  filterSlots,
+  firstServing,
   type ModelWanted,
   type PoolsOf,
   scoreOf,
@@ -23,15 +23,11 @@ export function predictLatencyMs(
   predictedMs: number,
   nowMs: number,
 ): number | undefined {
-  for (const accelerator of [target.accelerator, ...target.fallback]) {
-    let best: number | undefined;
-    for (const slot of filterSlots(fleet, poolsOf(accelerator), target.kernel, model, nowMs)) {
-      const scoreMs = scoreOf(slot, predictedMs, nowMs);
-      if (best === undefined || scoreMs < best) best = scoreMs;
-    }
-    if (best !== undefined) return best;
-  }
-  return undefined;
+  const serving = firstServing(fleet, poolsOf, target, model, nowMs);
+  if (serving === undefined) return undefined;
+  let best = Number.POSITIVE_INFINITY;
+  for (const slot of serving.slots) best = Math.min(best, scoreOf(slot, predictedMs, nowMs));
+  return best;
 }
 
 /** Whether two predictions for one request differ by more than a share of the stable one's; one that can be served and one that cannot always do. */

@@ -17,6 +17,7 @@ export function holdReasons(rollout: RolloutState): HoldReason[] {
   return [
     ...(rollout.hold?.reasons.filter(({ code }) => code === 'person') ?? []),
     ...(stageOf(rollout).name === 'shadow' ? shadowReasons(rollout) : []),
+    ...leftOutReasons(rollout),
     ...(verdict?.kind === 'hold' ? [{ code: 'statistics', text: verdict.reason } as const] : []),
     ...(verdict?.kind === 'roll-back' ? [{ code: 'harm', text: verdict.reason } as const] : []),
     ...guardrailReasons(rollout),
@@ -25,13 +26,18 @@ export function holdReasons(rollout: RolloutState): HoldReason[] {
   ];
 }
 
+/** Judged by a part of what was seen, a stage could pass for what was left out. */
+function leftOutReasons({ lastLook }: RolloutState): HoldReason[] {
+  return lastLook?.leftOut === undefined ? [] : [{ code: 'statistics', text: lastLook.leftOut }];
+}
+
 /** What the stage still lacks; empty where it passed. Nothing passes for being inconclusive. */
 export function missingOf(rollout: RolloutState): string[] {
   const { name, dwellMs } = stageOf(rollout);
   const missing = missingMetrics(rollout);
   if (rollout.observedMs < dwellMs)
     missing.push(
-      `${seconds(dwellMs - rollout.observedMs)} s of the stage's ${seconds(dwellMs)} s are still to be observed`,
+      `${secondsLeft(dwellMs - rollout.observedMs)} s of the stage's ${secondsLeft(dwellMs)} s are still to be observed`,
     );
   if (name === 'shadow') {
     const { shadowRequestsMin } = rollout.terms.limits;
@@ -45,6 +51,6 @@ export function missingOf(rollout: RolloutState): string[] {
   return [...missing, ...missingScores(rollout)];
 }
 
-function seconds(ms: number): number {
+function secondsLeft(ms: number): number {
   return Math.ceil(ms / 1_000);
 }

@@ -76,6 +76,8 @@ export interface ScopeState {
   readonly published: readonly PublishedPolicy[];
   /** Versions that were live at some time, the latest last: those a rollback may go to. */
   readonly wentLive: readonly number[];
+  /** Of those the ones that were not taken back, the live one last: the way that rollbacks without a number go. */
+  readonly wayBack: readonly number[];
   readonly live: PublishedPolicy | undefined;
   readonly epoch: number;
   readonly rollout: RolloutState | undefined;
@@ -90,6 +92,7 @@ export interface ScopeState {
 export const NO_SCOPE: ScopeState = {
   published: [],
   wentLive: [],
+  wayBack: [],
   live: undefined,
   epoch: 0,
   rollout: undefined,
@@ -108,6 +111,30 @@ export const NO_SHADOW: ShadowTotals = {
 };
 
 export const NO_BURN: BudgetBurn = { requests: 0, bad: 0, lastShare: 0 };
+
+export function goneLive(scope: ScopeState, policy: PublishedPolicy, epoch: number): ScopeState {
+  const { version } = policy;
+  const withIt = (versions: readonly number[]): number[] => [
+    ...versions.filter((each) => each !== version),
+    version,
+  ];
+  const { wentLive, wayBack } = scope;
+  return { ...scope, wentLive: withIt(wentLive), wayBack: withIt(wayBack), live: policy, epoch };
+}
+
+/** The live version is taken back, with whatever it had followed since `policy` was live. */
+export function goneBack(scope: ScopeState, policy: PublishedPolicy, epoch: number): ScopeState {
+  const { wayBack } = scope;
+  const place = wayBack.indexOf(policy.version);
+  const kept = wayBack.slice(0, place < 0 ? -1 : place);
+  return goneLive({ ...scope, wayBack: kept }, policy, epoch);
+}
+
+/** Where a rollback without a number goes. */
+export function previousOf({ published, wayBack }: ScopeState): PublishedPolicy | undefined {
+  const previous = wayBack.at(-2);
+  return published.find(({ version }) => version === previous);
+}
 
 /** What routers must do, but for the leader's term and its beat. */
 export interface PointerContent {

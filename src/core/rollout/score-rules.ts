@@ -1,8 +1,16 @@
 import { SHIFT_MAX } from '../policy/parse-guardrails.ts';
+import { reasonOf, rounded } from './reason-text.ts';
 import type { HoldReason } from './rollout-event.ts';
 import { type RolloutState, stageOf } from './rollout-state.ts';
 import type { HeadScores } from './score-observation.ts';
-import { countOf, type HeadShift, headShift, judgeShift, type ShiftFinding } from './score-shift.ts';
+import {
+  countOf,
+  type HeadShift,
+  headShift,
+  judgeIndex,
+  judgeMean,
+  type ShiftFinding,
+} from './score-shift.ts';
 
 /** A head that one arm alone has is told from one that is merely rare by so many scores of the other arm, for as many requests. */
 const ONE_SIDED_MIN = 100;
@@ -23,8 +31,10 @@ export function judgeHeads({ scores, terms }: RolloutState): JudgedHead[] {
       return {
         head,
         ...shift,
-        histogram: judgeOrPass(shift.psi, shift.psiNoise, scorePsiMax),
-        mean: judgeOrPass(shift.meanShift, shift.meanShiftError, scoreMeanShiftMax),
+        histogram: isBounded(scorePsiMax) ? judgeIndex(shift.psi, shift.psiNoise, scorePsiMax) : 'within',
+        mean: isBounded(scoreMeanShiftMax)
+          ? judgeMean(shift.meanShift, shift.meanShiftError, scoreMeanShiftMax)
+          : 'within',
       };
     });
 }
@@ -64,8 +74,8 @@ function isGuarded({ terms }: RolloutState): boolean {
   return terms.limits.scorePsiMax !== undefined || terms.limits.scoreMeanShiftMax !== undefined;
 }
 
-function judgeOrPass(value: number, noise: number, limit: number | undefined): ShiftFinding {
-  return limit === undefined || limit >= SHIFT_MAX ? 'within' : judgeShift(value, noise, limit);
+function isBounded(limit: number | undefined): limit is number {
+  return limit !== undefined && limit < SHIFT_MAX;
 }
 
 /** In shadow only a candidate that scores beside the live one has any. */
@@ -103,10 +113,6 @@ function meanText({ head, stableMean, candidateMean, meanShift, meanShiftError }
   return `${head} ${round(stableMean)} → ${round(candidateMean)}, ${round(meanShift)} ± ${round(meanShiftError)}`;
 }
 
-function reasonOf(code: HoldReason['code'], what: readonly string[], before: string): HoldReason[] {
-  return what.length === 0 ? [] : [{ code, text: `${before}: ${what.join('; ')}` }];
-}
-
-function round(value: number): string {
-  return String(Number(value.toPrecision(3)));
+function round(value: number): number {
+  return rounded(value, 3);
 }

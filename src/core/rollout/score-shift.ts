@@ -19,6 +19,9 @@ export interface HeadShift {
 /** So many times its noise a shift must lie beyond the limit before it counts: decision 0015 has how often that is wrong. */
 export const NOISE_FACTOR = 4;
 
+/** So many standard errors under the limit a shift of the mean must lie before it is shown to be within it: one-sided, 95 %, as the evidence of 20 that a stage needs. */
+export const ERROR_FACTOR = 1.645;
+
 /**
  * Sums of scores have nine digits in the log, so of a mean's square this part is rounding. A variance below it is not told from none: of a head that
  * says the same in both arms, or nearly, the rounding would be a shift.
@@ -64,10 +67,16 @@ export function headShift({ stable, candidate }: HeadScores): HeadShift {
 
 export type ShiftFinding = 'within' | 'over' | 'unclear';
 
-/** Over only where noise cannot explain it; within where even with its noise it is not over. Both of `value`'s errors make it larger, never smaller. */
-export function judgeShift(value: number, noise: number, limit: number): ShiftFinding {
-  if (value <= limit) return 'within';
-  return value - NOISE_FACTOR * noise > limit ? 'over' : 'unclear';
+/** Over only where noise cannot explain it. Within by its value alone: noise makes an index larger, and hardly ever smaller. */
+export function judgeIndex(psi: number, noise: number, limit: number): ShiftFinding {
+  if (psi <= limit) return 'within';
+  return psi - NOISE_FACTOR * noise > limit ? 'over' : 'unclear';
+}
+
+/** Over only where the error cannot explain it, and within only where the error cannot hide more: a mean of few scores may be near by chance. */
+export function judgeMean(shift: number, error: number, limit: number): ShiftFinding {
+  if (shift - NOISE_FACTOR * error > limit) return 'over';
+  return shift + ERROR_FACTOR * error <= limit ? 'within' : 'unclear';
 }
 
 interface Total {

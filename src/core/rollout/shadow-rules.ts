@@ -1,5 +1,5 @@
 import { own } from '../own.ts';
-import { percent } from './guardrails.ts';
+import { percent, seconds } from './reason-text.ts';
 import type { HoldReason } from './rollout-event.ts';
 import type { RolloutState } from './rollout-state.ts';
 
@@ -24,7 +24,7 @@ export function hasShadowRun({ observedMs, shadow, terms }: RolloutState): boole
 /** The comparison of the arms has its own rule for the stages after. */
 function silenceReasons({ silentMs, terms }: RolloutState): HoldReason[] {
   if (silentMs < terms.limits.silenceMsMax) return [];
-  const text = `no request was decided in shadow for ${Math.round(silentMs / 1_000)} s`;
+  const text = `no request was decided in shadow for ${seconds(silentMs)} s`;
   return [{ code: 'no-data', text }];
 }
 

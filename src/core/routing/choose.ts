@@ -1,3 +1,4 @@
+import { VERSION_NUMBER } from '../model/published-model.ts';
 import type { FleetState } from './fleet-state.ts';
 import type { Slot } from './slot.ts';
 
@@ -82,22 +83,36 @@ function chooseServing(
   nowMs: number,
   random: () => number,
 ): Choice {
-  const classes = [target.accelerator, ...target.fallback];
-  for (const accelerator of classes) {
-    const able = filterSlots(fleet, poolsOf(accelerator), target.kernel, model, nowMs);
-    if (able.length === 0) continue;
-    const best = pickSlot(able, predictedMs, nowMs, random);
-    if (best === undefined) return { status: 'no-credit' };
-    return { status: 'chosen', target: describe(best, accelerator, target, model, able.length, nowMs) };
+  const serving = firstServing(fleet, poolsOf, target, model, nowMs);
+  if (serving === undefined) {
+    const classes = [target.accelerator, ...target.fallback].join(', ');
+    const version = model.version === undefined ? '' : `@${model.version}`;
+    const reason = `no live worker of ${classes} serves ${model.family}${version} (${model.variant})`;
+    return { status: 'no-worker', reason };
   }
-  return {
-    status: 'no-worker',
-    reason: `no live worker of ${classes.join(', ')} serves ${model.family}${model.version === undefined ? '' : `@${model.version}`} (${model.variant})`,
-  };
+  const { accelerator, slots } = serving;
+  const best = pickSlot(slots, predictedMs, nowMs, random);
+  if (best === undefined) return { status: 'no-credit' };
+  return { status: 'chosen', target: describe(best, accelerator, target, model, slots.length, nowMs) };
+}
+
+/** Of the accelerator classes in the leaf's order the first that has live slots able to serve, with all of those. */
+export function firstServing(
+  fleet: FleetState,
+  poolsOf: PoolsOf,
+  target: TargetWanted,
+  model: ModelWanted,
+  nowMs: number,
+): { accelerator: string; slots: readonly Slot[] } | undefined {
+  for (const accelerator of [target.accelerator, ...target.fallback]) {
+    const slots = filterSlots(fleet, poolsOf(accelerator), target.kernel, model, nowMs);
+    if (slots.length > 0) return { accelerator, slots };
+  }
+  return undefined;
 }
 
 /** Slots that can serve the model: those with the wanted kernel or, where none has it, all others. */
-export function filterSlots(
+function filterSlots(
   fleet: FleetState,
   pools: readonly string[],
   kernel: string,
@@ -134,8 +149,11 @@ function versionServed({ status }: Slot, model: ModelWanted): string | undefined
 
 /** Versions are numbers in the repository's layout; anything else sorts as text below them. */
 export function compareVersions(a: string, b: string): number {
-  const byNumber = Number(a) - Number(b);
-  return Number.isNaN(byNumber) ? a.localeCompare(b) : byNumber;
+  const [isNumber, isOtherNumber] = [VERSION_NUMBER.test(a), VERSION_NUMBER.test(b)];
+  if (isNumber !== isOtherNumber) return isNumber ? 1 : -1;
+  if (isNumber) return Number(a) - Number(b);
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
 }
 
 /** Expected wait plus service, ms. */

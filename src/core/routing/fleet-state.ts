@@ -8,6 +8,9 @@ export interface FleetStateOptions {
   creditsMax: number;
 }
 
+/** A heartbeat is not on its way for so long. */
+const FORGOTTEN_MS = 60_000;
+
 const NO_SLOTS: readonly Slot[] = [];
 
 /**
@@ -19,7 +22,7 @@ export class FleetState {
   readonly #pools = new Map<string, Map<number, Slot>>();
   /** The same by pool as lists, for the hot path. */
   readonly #lists = new Map<string, Slot[]>();
-  readonly #lastSequence = new Map<string, { incarnation: string; sequence: number }>();
+  readonly #lastSequence = new Map<string, { incarnation: string; sequence: number; atMs: number }>();
 
   constructor(options: FleetStateOptions) {
     this.#options = options;
@@ -32,7 +35,8 @@ export class FleetState {
   applyStatus(status: WorkerStatus, nowMs: number): void {
     const known = this.#lastSequence.get(status.worker);
     if (known?.incarnation === status.incarnation && status.sequence <= known.sequence) return;
-    this.#lastSequence.set(status.worker, { incarnation: status.incarnation, sequence: status.sequence });
+    const { incarnation, sequence } = status;
+    this.#lastSequence.set(status.worker, { incarnation, sequence, atMs: nowMs });
     const kept = {
       ...status,
       models: status.models.toSorted((a, b) => compareVersions(b.version, a.version)),
@@ -72,6 +76,11 @@ export class FleetState {
     slot.dispatch(entry);
   }
 
+  /** Workers that are remembered. */
+  get workers(): number {
+    return this.#lastSequence.size;
+  }
+
   /** All slots of a pool that were ever claimed; `isLive` says which of them count. */
   slotsOf(pool: string): readonly Slot[] {
     return this.#lists.get(pool) ?? NO_SLOTS;
@@ -86,7 +95,10 @@ export class FleetState {
     for (const slots of this.#pools.values()) yield* slots.values();
   }
 
+  /** Gives up dispatches that nobody waits for, and forgets workers that fell silent long ago without a good-bye. */
   sweep(nowMs: number): number {
+    for (const [worker, { atMs }] of this.#lastSequence)
+      if (nowMs - atMs > FORGOTTEN_MS) this.#lastSequence.delete(worker);
     let swept = 0;
     for (const slot of this.allSlots()) swept += slot.sweep(nowMs);
     return swept;

@@ -40,8 +40,10 @@ export function isPaused({ rollout }: TuningObservation): boolean {
   return rollout === 'canary' || rollout === 'ramp';
 }
 
+/** A look that is not newer than the last one is none. */
 function looked(known: TuningState, observation: TuningObservation, terms: TuningTerms): TuningState {
   const { last } = known;
+  if (last !== undefined && observation.atMs <= last.atMs) return known;
   const state: TuningState = {
     ...reconcile(known, observation),
     period: known.period + 1,

@@ -2,9 +2,10 @@ import type { Codecs, Decoded, RecordCodec } from '../../contracts/codec.ts';
 import type { ControlCommand, ControlEvent } from '../../contracts/records.ts';
 import type { TopicNames } from '../../contracts/topics.ts';
 import type { ControllerEvent } from '../../core/control/controller-event.ts';
-import { inForce } from '../../core/control/fence.ts';
+import { inForce, withoutRepeats } from '../../core/control/fence.ts';
 import { readControllerEvent } from '../../core/control/read-event.ts';
 import { MillraceError } from '../../core/errors.ts';
+import { CATALOGUE_SCOPE } from '../../core/model/catalogue.ts';
 import type { InboundRecord, MessageBus, OutboundRecord } from '../../ports/message-bus.ts';
 
 export interface ControlLogDeps {
@@ -49,19 +50,21 @@ export class ControlLog {
   }
 
   /**
-   * Takes a term above every term in the log, and answers the log up to there: no event of a leader before can get in between unseen.
+   * Takes a term above every term in the log, and above `storedTerm`, and answers the log up to there: no event of a leader before can get in between unseen.
    *
    * @param takes the event that takes a term
+   * @param storedTerm the highest in the store: more than the log's where that has lost its beginning
    * @throws MillraceError STALE_EPOCH where another controller took the same or a higher term meanwhile; the reason of `over` where that came first
    */
   async fence(
     takes: (term: number) => ControlEvent,
     over: AbortSignal,
-  ): Promise<{ term: number; entries: LogEntry[] }> {
+    storedTerm = 0,
+  ): Promise<{ term: number; entries: LogEntry[]; firstOffset: number }> {
     const tail = await this.#followEvents();
     try {
       const before = await this.#entries(tail.records);
-      const term = before.reduce((highest, entry) => Math.max(highest, entry.term), 0) + 1;
+      const term = before.reduce((highest, entry) => Math.max(highest, entry.term), storedTerm) + 1;
       over.throwIfAborted();
       const own = this.recordOf(takes(term));
       await this.#deps.bus.produce(own);
@@ -71,7 +74,8 @@ export class ControlLog {
         throw new MillraceError('STALE_EPOCH', `another controller took term ${term} at the same time`);
       }
       const known = inForce(entries).filter((entry): entry is LogEntry => entry.event !== undefined);
-      return { term, entries: known.slice(0, -1) };
+      const firstOffset = tail.records[0]?.offset ?? 0;
+      return { term, entries: known.slice(0, -1), firstOffset };
     } finally {
       await tail.close();
     }
@@ -128,16 +132,20 @@ export class ControlLog {
   }
 
   /** Of an event that this version does not know only the term counts. */
-  async #entries(records: readonly InboundRecord[]) {
+  async #entries(
+    records: readonly InboundRecord[],
+  ): Promise<(Omit<LogEntry, 'event'> & { event: ControllerEvent | undefined })[]> {
     const codec = this.#deps.codecs.for('ControlEvent');
-    const entries: (Omit<LogEntry, 'event'> & { event: ControllerEvent | undefined })[] = [];
+    const events: ControlEvent[] = [];
     for (const record of records) {
       const decoded = await this.#decode(codec, record);
-      if (decoded.status !== 'ok') continue;
-      const { term, commandOffset, evidence } = decoded.value;
-      entries.push({ term, commandOffset, event: readControllerEvent(evidence) });
+      if (decoded.status === 'ok') events.push(decoded.value);
     }
-    return entries;
+    return withoutRepeats(events).map(({ term, commandOffset, evidence }) => ({
+      term,
+      commandOffset,
+      event: readControllerEvent(evidence),
+    }));
   }
 
   async #decode<T>(codec: RecordCodec<T>, record: InboundRecord): Promise<Decoded<T>> {
@@ -146,4 +154,17 @@ export class ControlLog {
     await this.#deps.codecs.learn(decoded.schemaId);
     return codec.decode(record.value);
   }
+}
+
+/** Where pointers may lie in the store, as both logs say. */
+export function scopesOf(
+  entries: readonly LogEntry[],
+  commands: ReadonlyMap<number, SentCommand>,
+): Set<string> {
+  const decided = entries.map(({ event }) => ('scope' in event ? event.scope : ''));
+  const published = [...commands.values()].map(({ command }) =>
+    command.type === 'PUBLISH_POLICY' ? command.scope : '',
+  );
+  const policies = [...decided, ...published].filter((scope) => scope.startsWith('policy/'));
+  return new Set([...policies, CATALOGUE_SCOPE]);
 }

@@ -18,7 +18,7 @@ import type { InboundRecord, MessageBus, OutboundRecord } from '../../ports/mess
 import type { Signer } from '../../ports/signatures.ts';
 import type { Telemetry } from '../../ports/telemetry.ts';
 import { CataloguePointer } from './catalogue-pointer.ts';
-import { ControlLog, type LogEntry, type SentCommand } from './control-log.ts';
+import { ControlLog, type LogEntry, type SentCommand, scopesOf } from './control-log.ts';
 import type { ControllerConfig } from './controller-config.ts';
 import type { FleetVersions } from './fleet-versions.ts';
 import { LogTime } from './log-time.ts';
@@ -89,7 +89,7 @@ export class Controller {
   readonly #modelProofs = new ModelProofs();
   #state: ControllerState = INITIAL_CONTROLLER_STATE;
   #documents = new Map<string, Uint8Array>();
-  /** Events of this term that no command brought about. */
+  /** Events of this term that answer no command. */
   #unasked = 0;
 
   constructor(config: ControllerConfig, deps: ControllerDeps) {
@@ -133,8 +133,12 @@ export class Controller {
   async lead(committedOffset: number, over: AbortSignal): Promise<void> {
     const takes = (term: number): ControlEvent =>
       this.#build({ type: 'leadership-taken', term }, undefined, INITIAL_CONTROLLER_STATE, `term-${term}`);
-    const { term, entries } = await this.#log.fence(takes, over);
+    let taken = await this.#log.fence(takes, over);
+    if (taken.firstOffset > 0) this.#tellLost(taken.firstOffset);
     const commands = await this.#log.commands();
+    const stored = await this.#pointers.highestTerm(scopesOf(taken.entries, commands));
+    if (stored >= taken.term) taken = await this.#log.fence(takes, over, stored);
+    const { term, entries } = taken;
     over.throwIfAborted();
     this.#unasked = 0;
     this.#pointers.forget();
@@ -152,7 +156,6 @@ export class Controller {
   async handle(record: InboundRecord, command: ControlCommand, over: AbortSignal): Promise<void> {
     const input = this.#fitting(await this.#read(record, command), record, command);
     over.throwIfAborted();
-    if (input.kind === 'publish-policy') this.#documents.set(input.policy.digest, command.body);
     await this.#act(input, { record, commandId: input.commandId, command }, over);
     // The epoch says nothing of who signed what it names, and routers look for that when they meet a text for the first time.
     if (input.kind === 'publish-policy' || input.kind === 'revoke-key')
@@ -261,11 +264,13 @@ export class Controller {
     }
   }
 
-  /** Nobody sent the text of a child: the log has it. */
+  /** A text that was refused is not kept. Nobody sent that of a child: the log has it. */
   #keep(event: ControllerEvent, by: ProvenBy): void {
     const live = 'scope' in event ? scopeState(this.#state, event.scope).live?.digest : undefined;
     this.#proofs.remember(event, by, live);
     this.#modelProofs.remember(event, by);
+    if (event.type === 'policy-published' && by.command !== undefined)
+      this.#documents.set(event.policy.digest, by.command.body);
     if (event.type !== 'policy-tuned') return;
     const { policy, text, epoch } = event;
     this.#documents.set(policy.digest, Buffer.from(text));
@@ -298,7 +303,6 @@ export class Controller {
         const [, { command, appendedMs }] = sent;
         next += 1;
         const input = this.#pastReader.read(command, this.#state, this.#state.lastMs, appendedMs);
-        if (input.kind === 'publish-policy') this.#documents.set(input.policy.digest, command.body);
         for (const event of decide(this.#state, input)) {
           this.#keep(event, { command, appendedMs });
           this.#state = evolve(this.#state, event);
@@ -309,14 +313,21 @@ export class Controller {
     for (const { commandOffset, event } of entries) {
       decideUpTo(commandOffset);
       const sent = commands.get(commandOffset);
-      if (event.type === 'policy-published' && sent !== undefined)
-        this.#documents.set(event.policy.digest, sent.command.body);
       if (sent !== undefined) this.#gate.remember(sent.command, event, sent.appendedMs);
       this.#keep(event, { command: sent?.command, appendedMs: sent?.appendedMs ?? 0 });
       // Without a command's id a refusal tells of a record that could not be worked on.
       this.#state = evolve(this.#state, event);
     }
     decideUpTo(committedOffset);
+  }
+
+  /** What was decided there is decided anew of the commands, by the rules and settings of now. */
+  #tellLost(firstOffset: number): void {
+    const topic = this.#deps.topics.fixed('control-events');
+    this.#deps.telemetry.logger.error(
+      { topic, firstOffset },
+      'the log of events has lost its beginning, which alone says what was decided and which epochs were used; it must be kept for ever: set retention.ms and retention.bytes of the topic to -1',
+    );
   }
 
   #tell(event: ControllerEvent): void {
@@ -354,8 +365,10 @@ export class Controller {
     });
   }
 
+  /** A command has one answer; what follows from it, or was left undone before it, may be of the same type. */
   #eventId(event: ControllerEvent, cause: Cause | undefined): string {
-    if (cause !== undefined) return `${cause.record.offset}-${event.type}`;
+    const answers = event.type === 'command-refused' || ('commandId' in event && event.commandId !== '');
+    if (cause !== undefined && answers) return `${cause.record.offset}-${event.type}`;
     this.#unasked += 1;
     return `term-${this.#state.term}-${this.#unasked}`;
   }

@@ -5,10 +5,11 @@ import {
   versionsNotReady,
   type WorkerVersions,
 } from '../../core/model/readiness.ts';
-import { leafBranches } from '../../core/policy/document.ts';
+import { namedAccelerators } from '../../core/policy/document.ts';
 import type { PoolsOf } from '../../core/routing/choose.ts';
 import { follow } from '../follow.ts';
 import type { StageDeps } from '../stage.ts';
+import { LiveWorkers } from './live-workers.ts';
 import type { CheckedPolicy } from './read-command.ts';
 
 /** Knows which workers can run which model versions. */
@@ -25,20 +26,19 @@ export interface FleetVersions {
   close(): Promise<void>;
 }
 
-const STATUS_STALE_MS = 3_000;
 /** Several heartbeats. */
 const LISTEN_MS = 1_000;
 
 /** Follows the heartbeats from now on. */
 export async function openFleetVersions(deps: StageDeps, poolsOf: PoolsOf): Promise<FleetVersions> {
   const { clock } = deps;
-  const workers = new Map<string, { versions: WorkerVersions; atMs: number }>();
+  const workers = new LiveWorkers<WorkerVersions>();
   const reader = await follow(
     deps,
     'pool-status',
     'PoolStatus',
-    (status) => void workers.set(status.worker, { versions: versionsOf(status), atMs: clock.monotonicMs() }),
-    { gone: (worker) => void workers.delete(worker) },
+    (status) => workers.heard(status.worker, versionsOf(status), clock.monotonicMs()),
+    { gone: (worker) => workers.gone(worker) },
   );
   const heardMs = clock.monotonicMs() + LISTEN_MS;
   return {
@@ -47,14 +47,15 @@ export async function openFleetVersions(deps: StageDeps, poolsOf: PoolsOf): Prom
       const waitMs = heardMs - clock.monotonicMs();
       if (waitMs > 0) await new Promise<void>((resolve) => clock.after(waitMs, resolve));
     },
-    notReady({ models, tree }, how) {
-      const named = namedVersions(models);
+    notReady(policy, how) {
+      const named = namedVersions(policy.models);
       if (named.length === 0) return [];
-      const nowMs = clock.monotonicMs();
-      for (const [worker, { atMs }] of workers) if (nowMs - atMs > STATUS_STALE_MS) workers.delete(worker);
-      const classes = leafBranches(tree).flatMap(({ to, fallback }) => [to.accelerator, ...fallback]);
-      const live = [...workers.values()].map(({ versions }) => versions);
-      return versionsNotReady(named, new Set(classes.flatMap(poolsOf)), live, how);
+      return versionsNotReady(
+        named,
+        new Set(namedAccelerators(policy).flatMap(poolsOf)),
+        workers.live(clock.monotonicMs()),
+        how,
+      );
     },
     close: () => reader.close(),
   };

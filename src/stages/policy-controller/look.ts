@@ -4,6 +4,7 @@ import type { Observation } from '../../core/rollout/observation.ts';
 import { observationShape, silentWindow } from '../../core/rollout/observation-shape.ts';
 import type { RolloutState, ScopeState } from '../../core/rollout/rollout-state.ts';
 import type { Telemetry } from '../../ports/telemetry.ts';
+import { fitLook } from './fit-look.ts';
 import type { FleetVersions } from './fleet-versions.ts';
 import type { MetricPoller } from './metric-poller.ts';
 import type { PolicyTexts } from './policy-texts.ts';
@@ -15,7 +16,7 @@ const SILENT_LOOKS = 3;
 export interface LookDeps {
   observer?: Pick<RolloutObserver, 'observe'>;
   fleetVersions?: Pick<FleetVersions, 'notReady'>;
-  texts: Pick<PolicyTexts, 'policy' | 'named'>;
+  texts: Pick<PolicyTexts, 'policy' | 'named' | 'accelerators'>;
   /** Without one no query of a policy's guardrails can be read, and each fails for it. */
   metrics?: Pick<MetricPoller, 'take'>;
   telemetry: Telemetry;
@@ -39,8 +40,10 @@ export async function lookOf(
   const scoreEdges = Object.fromEntries(
     Object.entries(rollout.scores).map(([head, { edges }]) => [head, edges]),
   );
-  const models = [live?.digest ?? '', candidateDigest].flatMap((digest) => deps.texts.named(digest));
-  const watched = { policy, epoch, candidateDigest, models, scoreEdges };
+  const digests = [live?.digest ?? '', candidateDigest];
+  const models = digests.flatMap((digest) => deps.texts.named(digest));
+  const accelerators = digests.flatMap((digest) => deps.texts.accelerators(digest));
+  const watched = { policy, epoch, candidateDigest, models, accelerators, scoreEdges };
   const seen = await deps.observer?.observe(name, watched);
   if (seen !== undefined) {
     const metrics = readMetrics(name, rollout, deps);
@@ -48,7 +51,7 @@ export async function lookOf(
     const modelsNotReady =
       candidate === undefined ? [] : (deps.fleetVersions?.notReady(candidate, 'some') ?? []);
     const observation = observationShape({ ...seen, metrics, modelsNotReady, atMs: nowMs });
-    if (observation !== MISFIT) return { kind: 'look', scope: name, observation };
+    if (observation !== MISFIT) return { kind: 'look', scope: name, observation: fitLook(observation) };
     deps.telemetry.logger.error({ scope: name }, 'an observation of a rollout is impossible; it is left out');
   }
   const sinceMs = nowMs - Math.max(rollout.lastLookMs, rollout.stageSinceMs);

@@ -32,6 +32,21 @@ export class PointerWriter {
     this.#written.clear();
   }
 
+  /** The highest term under which any of these pointers was written; 0 where there is none, or the store is away. */
+  async highestTerm(scopes: Iterable<string>): Promise<number> {
+    let highest = 0;
+    try {
+      for (const scope of scopes)
+        highest = Math.max(highest, (await this.#deps.store.readPointer(scope))?.term ?? 0);
+    } catch (error) {
+      this.#deps.telemetry.logger.warn(
+        { error: String(error) },
+        'the terms in the control store are not known, as it does not answer',
+      );
+    }
+    return highest;
+  }
+
   /** The store may be away: the log already has the decision, so this goes on until the store has it too, or the leadership is over. */
   async bring(name: string, scope: ScopeState, term: number, over: AbortSignal): Promise<void> {
     if (this.#written.get(name) === scope.epoch) return;

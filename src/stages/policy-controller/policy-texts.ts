@@ -1,4 +1,4 @@
-import { namedModels } from '../../core/policy/document.ts';
+import { namedAccelerators, namedModels } from '../../core/policy/document.ts';
 import type { CheckedPolicy } from './read-command.ts';
 
 /** Texts that this controller read, by their digest; each is read once. */
@@ -33,6 +33,12 @@ export class PolicyTexts {
   named(digest: string): readonly string[] {
     const policy = this.policy(digest);
     return policy === undefined ? [] : namedModels(policy);
+  }
+
+  /** Accelerator classes that it sends requests to. */
+  accelerators(digest: string): readonly string[] {
+    const policy = this.policy(digest);
+    return policy === undefined ? [] : namedAccelerators(policy);
   }
 
   /** Only these are asked for from now on. */

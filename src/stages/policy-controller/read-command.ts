@@ -101,7 +101,7 @@ export class CommandReader {
       const by = { ...sent, actor: signersOf(check) ?? sent.actor };
       // Where nobody has to sign, nobody has to co-sign.
       const coSigned = this.#config.acceptUnsigned || check.coSignedBy !== undefined;
-      return this.#understand(command, by, state, atMs, coSigned);
+      return this.#understand(command, by, state, { atMs, appendedMs }, coSigned);
     } catch (error) {
       return { kind: 'refused', ...sent, reason: error instanceof Error ? error.message : String(error) };
     }
@@ -111,7 +111,7 @@ export class CommandReader {
     command: ControlCommand,
     sent: Sent,
     state: ControllerState,
-    atMs: number,
+    { atMs, appendedMs }: { atMs: number; appendedMs: number },
     coSigned: boolean,
   ): ControllerCommand {
     const body = command.type === 'PUBLISH_POLICY' ? '' : command.body.toString('utf8');
@@ -135,7 +135,7 @@ export class CommandReader {
       case 'RESEED':
         return { kind: 'reseed', ...sent };
       case 'REVOKE_KEY':
-        return this.#revokeKey(sent, readRevokeKey(body));
+        return this.#revokeKey(sent, readRevokeKey(body), appendedMs);
       default: {
         const type = command.type satisfies Exclude<CommandType, (typeof SUPPORTED_TYPES)[number]>;
         const reason = `commands of type ${type} are not supported by this version of the controller; supported: ${SUPPORTED_TYPES.join(', ')}`;
@@ -144,10 +144,10 @@ export class CommandReader {
     }
   }
 
-  #revokeKey(sent: Sent, keyId: string): ControllerCommand {
+  #revokeKey(sent: Sent, keyId: string, appendedMs: number): ControllerCommand {
     const reason =
       sent.scope === KEYS_SCOPE
-        ? this.#deps.gate.revocationRefusal(keyId)
+        ? this.#deps.gate.revocationRefusal(keyId, appendedMs)
         : `the scope of REVOKE_KEY is ${KEYS_SCOPE}, not ${sent.scope}`;
     return reason === undefined
       ? { kind: 'revoke-key', ...sent, keyId }

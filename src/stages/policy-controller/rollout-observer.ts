@@ -1,9 +1,13 @@
 import type { Observation } from '../../core/rollout/observation.ts';
 import { refusalsOf } from '../../core/rollout/router-report.ts';
+import type { PoolsOf } from '../../core/routing/choose.ts';
 import type { ControlStore } from '../../ports/control-store.ts';
 import { follow } from '../follow.ts';
 import type { StageDeps } from '../stage.ts';
 import { RolloutWindows, type Watched } from './rollout-windows.ts';
+
+/** The pools are found by the accelerator classes that the policies of both arms name. */
+export type WatchedRollout = Omit<Watched, 'pools'> & { accelerators: readonly string[] };
 
 /** Sees what rollouts do to the traffic. */
 export interface RolloutObserver {
@@ -11,13 +15,14 @@ export interface RolloutObserver {
    * What was seen of a rollout's stage since the last look at it; undefined at the first, from which on it is counted.
    * @param scope whose routers' refusals are read, such as `policy/feed-router`
    */
-  observe(scope: string, watched: Watched): Promise<Observation | undefined>;
+  observe(scope: string, watched: WatchedRollout): Promise<Observation | undefined>;
   close(): Promise<void>;
 }
 
 /** Follows the pipeline's metrics topics from now on. */
 export async function openRolloutObserver(
   deps: StageDeps & { store: ControlStore; digest(bytes: Uint8Array): string },
+  poolsOf: PoolsOf,
 ): Promise<RolloutObserver> {
   const { clock, store } = deps;
   const scopes = new Map<string, RolloutWindows>();
@@ -40,12 +45,13 @@ export async function openRolloutObserver(
     ),
   ]);
   return {
-    async observe(scope, watched) {
+    async observe(scope, { accelerators, ...rest }) {
       let windows = scopes.get(scope);
       if (windows === undefined) {
         windows = new RolloutWindows((text) => deps.digest(Buffer.from(text)));
         scopes.set(scope, windows);
       }
+      const watched = { ...rest, pools: [...new Set(accelerators.flatMap(poolsOf))] };
       const refusals = await readRefusals(deps, store, scope, watched.epoch);
       return windows.observe(watched, clock.monotonicMs(), Math.round(clock.wallMs()), refusals);
     },

@@ -3,6 +3,7 @@ import { LatencySketch } from '../../core/latency/sketch.ts';
 import type { ArmObservation, Observation, ShadowObservation } from '../../core/rollout/observation.ts';
 import { ScoreWindows } from './score-windows.ts';
 import { SeenWindows } from './seen-windows.ts';
+import { WorkerKinds } from './worker-kinds.ts';
 
 /** Which rollout is watched, and under which epoch its stage runs: what was decided under another one is not counted. */
 export interface Watched {
@@ -12,6 +13,8 @@ export interface Watched {
   candidateDigest: string;
   /** `family@version` of what the policies of both arms name. */
   models: readonly string[];
+  /** Pools of the leaves of both policies, their fallbacks included. */
+  pools: readonly string[];
   /** By head, what the scores of the stage are counted between, where that is settled: see `HeadScores`. */
   scoreEdges: Readonly<Record<string, readonly number[]>>;
 }
@@ -39,7 +42,6 @@ interface PoolCounts {
 /** τ are quantiles of the control: from fewer requests p99 means nothing. */
 const FREEZE_REQUESTS_MIN = 200;
 const QUANTILES = [0.5, 0.95, 0.99] as const;
-const STATUS_STALE_MS = 3_000;
 
 /**
  * Merges the windows of routers and workers into what a rollout is judged by. Windows may come late, twice, or out of order; each counts once,
@@ -47,12 +49,12 @@ const STATUS_STALE_MS = 3_000;
  */
 export class RolloutWindows {
   readonly #digest: (text: string) => string;
-  #watched: Watched = { policy: '', epoch: -1, candidateDigest: '', models: [], scoreEdges: {} };
+  #watched: Watched = { policy: '', epoch: -1, candidateDigest: '', models: [], pools: [], scoreEdges: {} };
   #arms: Record<Arm, ArmCounts> = { STABLE: newArm(), CANARY: newArm() };
   #shadow: ShadowCounts | undefined;
   #pools = new Map<string, PoolCounts>();
   readonly #scores = new ScoreWindows();
-  readonly #statuses = new Map<string, { status: PoolStatus; atMs: number }>();
+  readonly #workers = new WorkerKinds();
   readonly #seen = new SeenWindows();
   /** p50, p95, p99 of the control when the stage began to be watched. */
   #tausMs: readonly [number, number, number] | undefined;
@@ -93,14 +95,14 @@ export class RolloutWindows {
   }
 
   takeStatus(status: PoolStatus, nowMs: number): void {
-    this.#statuses.set(status.worker, { status, atMs: nowMs });
+    this.#workers.take(status, nowMs);
     const { busy } = this.#poolOf(status.pool);
     busy.sum += status.utilisation;
     busy.beats += 1;
   }
 
   workerGone(worker: string): void {
-    this.#statuses.delete(worker);
+    this.#workers.gone(worker);
   }
 
   /**
@@ -143,6 +145,7 @@ export class RolloutWindows {
     this.#tausMs = undefined;
     this.#freezing = new LatencySketch();
     this.#scores.begin(watched.scoreEdges);
+    this.#fingerprint(nowMs);
     this.#clear(nowMs);
   }
 
@@ -207,16 +210,10 @@ export class RolloutWindows {
     };
   }
 
-  /**
-   * Which builds serve which models in which pools; of published versions those that the policies name. Workers that come and go do not change it.
-   */
   #fingerprint(nowMs: number): string {
-    const parts = new Set<string>();
-    for (const [worker, { status, atMs }] of this.#statuses) {
-      if (nowMs - atMs > STATUS_STALE_MS) this.#statuses.delete(worker);
-      else for (const part of servedBy(status, this.#watched.models)) parts.add(part);
-    }
-    return this.#digest([...parts].sort().join('\n'));
+    const { pools, models } = this.#watched;
+    const kinds = this.#workers.describe(pools, models, nowMs);
+    return kinds === '' ? '' : this.#digest(`${[...pools].sort().join(' ')}\n${kinds}`);
   }
 
   #poolOf(pool: string): PoolCounts {
@@ -261,18 +258,6 @@ function quantiles(sketch: LatencySketch): readonly [number, number, number] | u
   if (sketch.count === 0) return undefined;
   const [p50, p95, p99] = QUANTILES;
   return [sketch.quantileMs(p50), sketch.quantileMs(p95), sketch.quantileMs(p99)];
-}
-
-function servedBy(
-  { pool, build, backend, models, published }: PoolStatus,
-  named: readonly string[],
-): string[] {
-  const served = models.map(({ family, version, variant }) => `${family}@${version} ${variant}`).sort();
-  // Each for itself: a worker that is still loading one is not another kind of worker.
-  const ready = published
-    .filter(({ family, version, status }) => status === 'READY' && named.includes(`${family}@${version}`))
-    .map(({ family, version, digest }) => `${pool} ${family}@${version} ${digest}`);
-  return [[pool, build, backend, ...served].join(' '), ...ready];
 }
 
 function isSame(a: Watched, b: Watched): boolean {

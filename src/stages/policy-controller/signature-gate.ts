@@ -46,8 +46,8 @@ export class SignatureGate {
   }
 
   /** Why a key cannot be revoked; undefined where it can. */
-  revocationRefusal(keyId: string): string | undefined {
-    return revocationRefusal(this.#trusted.keys, this.#state, keyId);
+  revocationRefusal(keyId: string, appendedMs: number): string | undefined {
+    return revocationRefusal(this.#trusted.keys, this.#state, keyId, appendedMs);
   }
 
   /** After an event of this command came into the log. What follows by itself, and a refusal, use up no signature. */

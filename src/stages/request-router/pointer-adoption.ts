@@ -103,19 +103,18 @@ export class PointerAdoption {
   #refuseContradiction(pointer: PolicyPointer): RouterReport | undefined {
     const known = this.#pointer;
     if (known === undefined || pointer.epoch > known.epoch) return undefined;
-    if (pointer.epoch === known.epoch && pointer.stable.digest === known.stable.digest) return undefined;
-    const reason =
-      pointer.epoch < known.epoch
-        ? `epoch ${pointer.epoch} is older than epoch ${known.epoch}, which is in force`
-        : `epoch ${pointer.epoch} is in force with another policy, ${known.stable.digest}`;
+    const reason = contradiction(known, pointer, this.#stable?.source === 'store');
+    if (reason === undefined) return undefined;
     return { status: 'refused', epoch: pointer.epoch, what: 'pointer', reason };
   }
 
   async #takeStable(pointer: PolicyPointer): Promise<RouterReport | undefined> {
     const { epoch, stable } = pointer;
     if (epoch === this.#pointer?.epoch) {
-      if (this.#stable?.source !== 'store')
+      if (this.#stable?.source !== 'store') {
         this.#stable = this.#stable && { ...this.#stable, source: 'store' };
+        this.#pointer = pointer;
+      }
       return undefined;
     }
     const verdict = await this.#verdictOn(stable);
@@ -240,6 +239,37 @@ function supplyOf({ documents, envelopes }: KnownGood): PolicySupply {
     document: async (digest) => documents.get(digest),
     envelope: async (digest) => envelopes.get(digest),
   };
+}
+
+/** Where a pointer that is not newer says something else. What was kept on disk has no canary where that had been refused. */
+function contradiction(
+  known: PolicyPointer,
+  { epoch, stable, canary }: PolicyPointer,
+  isFromStore: boolean,
+): string | undefined {
+  if (epoch < known.epoch) return `epoch ${epoch} is older than epoch ${known.epoch}, which is in force`;
+  if (stable.digest !== known.stable.digest)
+    return `epoch ${epoch} is in force with another policy, ${known.stable.digest}`;
+  if ((isFromStore || known.canary !== undefined) && !isSameCanary(known.canary, canary))
+    return `epoch ${epoch} is in force with another canary, ${describeCanary(known.canary)}, not ${describeCanary(canary)}`;
+  return undefined;
+}
+
+/** But for its beat. */
+function isSameCanary(one: CanaryPointer | undefined, other: CanaryPointer | undefined): boolean {
+  if (one === undefined || other === undefined) return one === other;
+  return (
+    one.policy.digest === other.policy.digest &&
+    one.mode === other.mode &&
+    one.percent === other.percent &&
+    one.salt === other.salt &&
+    one.unit === other.unit &&
+    one.leaseMs === other.leaseMs
+  );
+}
+
+function describeCanary(canary: CanaryPointer | undefined): string {
+  return canary === undefined ? 'none' : `${canary.mode} ${canary.percent} % of ${canary.policy.digest}`;
 }
 
 type Passed = Extract<PolicyVerdict, { status: 'passed' }>;

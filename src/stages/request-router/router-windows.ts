@@ -2,8 +2,11 @@ import { makeRouterWindow, type RouterWindow } from '../../contracts/records.ts'
 import { produceAside, type StageDeps } from '../stage.ts';
 import type { Router } from './router.ts';
 
-/** Windows that wait for the one before them to be stored; beyond that the open one goes on. */
-const CLOSED_MAX = 8;
+/**
+ * Windows that wait for the one before them to be stored. Only swaps close any while the broker is away, and few do: what is decided anew goes through
+ * the broker. One beyond that is left out, so that nothing of it is counted for the next policy; its number is missing then.
+ */
+const CLOSED_MAX = 64;
 
 /** Closes the router's windows and sends them, one after another. A window never spans two policies: a swap closes it. */
 export class RouterWindows {
@@ -39,7 +42,6 @@ export class RouterWindows {
   }
 
   #close(): void {
-    if (this.#closed.length >= CLOSED_MAX) return;
     const { clock } = this.#deps;
     const { policy, canary, counts } = this.#router;
     const nowMs = clock.monotonicMs();
@@ -60,7 +62,7 @@ export class RouterWindows {
       creditStalls: stalls,
       ...this.#router.takeShadow(),
     });
-    this.#closed.push(window);
+    if (this.#closed.length < CLOSED_MAX) this.#closed.push(window);
   }
 
   #send(): void {

@@ -64,7 +64,7 @@ describe('the topics of an installation', () => {
     ['acme.outcomes.v1', 48, 14 * DAY_MS],
     ['acme.pool-status.v1', 1, HOUR_MS],
     ['acme.control.v1', 1, -1],
-    ['acme.control-events.v1', 1, 400 * DAY_MS],
+    ['acme.control-events.v1', 1, -1],
     ['acme.ingress.v1.dlq', 1, 72 * HOUR_MS],
     ['acme.dispatch.cpu.v1.dlq', 1, 72 * HOUR_MS],
   ])('%s has %d partitions and is kept for %d ms', (name, partitions, retentionMs) => {
@@ -73,6 +73,11 @@ describe('the topics of an installation', () => {
       replication: 3,
       config: { 'retention.ms': String(retentionMs) },
     });
+  });
+
+  it('are kept whole where they are the truth, whatever size the cluster lets its topics have', () => {
+    const whole = [...plan().values()].filter(({ config }) => config['retention.bytes'] === '-1');
+    expect(whole.map(({ name }) => name)).toEqual(['acme.control.v1', 'acme.control-events.v1']);
   });
 
   it('are stamped by the broker, and compacted where only the last word counts', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { inForce } from '../../../../src/core/control/fence.ts';
+import { inForce, withoutRepeats } from '../../../../src/core/control/fence.ts';
 
 const numbered = (terms: readonly number[]) => terms.map((term, place) => ({ term, place }));
 
@@ -24,4 +24,12 @@ it('terms never fall in what is kept, and no entry of the highest is lost', () =
       );
     }),
   );
+});
+
+it('of what was appended twice the first counts; two events, or two leaders, that share an id do both', () => {
+  const entry = (eventId: string, actor: string, evidence: string) => ({ eventId, actor, evidence });
+  const [one, two, rival] = [entry('5-held', 'a', 'x'), entry('5-held', 'a', 'y'), entry('term-2', 'b', 'z')];
+  const taken = entry('term-2', 'a', 'z');
+  const written = [one, two, { ...one }, rival, taken, { ...two }, { ...taken }];
+  expect(withoutRepeats(written)).toEqual([one, two, rival, taken]);
 });

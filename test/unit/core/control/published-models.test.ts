@@ -95,4 +95,10 @@ describe('policies in use', () => {
       3, 4, 5, 6,
     ]);
   });
+
+  it('are those that a rollback went from, and goes to, as well', () => {
+    const back = { kind: 'roll-back', commandId: 'b', scope: 'policy/feed', actor: 'ana', atMs: 0 } as const;
+    const state = given(...[1, 2, 3, 4].map(policy), { ...back, toVersion: undefined });
+    expect(policiesInUse(scopeState(state, 'policy/feed')).map(({ version }) => version)).toEqual([2, 3, 4]);
+  });
 });

@@ -45,6 +45,7 @@ describe('the body of a command', () => {
     ['TUNE', '{"name": "edge", "value": -0}', { name: 'edge', value: 0 }],
     ['ROLL_BACK', '', undefined],
     ['ROLL_BACK', ' 7\n', 7],
+    ['ROLL_BACK', '2147483647', 2_147_483_647],
     ['ROLL_BACK', '{"version": 7}', 7],
     ['ROLL_BACK', '{}', undefined],
   ])('%s %s is read', (type, body, read) => {

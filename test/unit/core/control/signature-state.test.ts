@@ -9,20 +9,42 @@ import {
 } from '../../../../src/core/control/signature-state.ts';
 import { HOUR_MS, MINUTE_MS, NOW_MS, person, ringOf } from './keys.fixture.ts';
 
-const ring = ringOf(person('ana'), person('ben'), person('tuner', { role: 'controller' }));
+const scopes = ['keys'];
+const ring = ringOf(
+  person('ana', { scopes }),
+  person('ben', { scopes }),
+  person('tuner', { role: 'controller' }),
+);
 
 describe('revoking a key', () => {
   it.each([
     ['a person, while another stays', [], 'ana', undefined],
-    ['the last person', ['ben'], 'ana', /ana is the last key of a person; put another one into the key file/],
+    [
+      'the last person',
+      ['ben'],
+      'ana',
+      /ana is the last key of a person who may sign for keys; put another one into/,
+    ],
     ["a controller's, whoever stays", ['ben'], 'tuner', undefined],
     ['what is revoked', ['ana'], 'ana', /revoked already/],
     ['what is no key', [], 'cleo', /no key "cleo"; known: ana, ben, tuner/],
   ] as const)('%s', (_what, revoked, keyId, reason) => {
     const state = revoked.reduce(revokeKey, INITIAL_SIGNATURE_STATE);
-    const told = revocationRefusal(ring, state, keyId);
+    const told = revocationRefusal(ring, state, keyId, NOW_MS);
     if (reason === undefined) expect(told).toBeUndefined();
     else expect(told).toMatch(reason);
+  });
+});
+
+describe('the last person who could undo what happens next', () => {
+  it.each([
+    ['has run out', { scopes, notAfter: NOW_MS }],
+    ['is not valid yet', { scopes, notBefore: NOW_MS + 1 }],
+    ['may not sign for keys', { scopes: ['policy/*'] }],
+  ])('stays, where the key of the other one %s', (_what, fields) => {
+    const two = ringOf(person('ana', { scopes: ['*'] }), person('ben', fields));
+    expect(revocationRefusal(two, INITIAL_SIGNATURE_STATE, 'ana', NOW_MS)).toMatch(/last key of a person/);
+    expect(revocationRefusal(two, INITIAL_SIGNATURE_STATE, 'ben', NOW_MS)).toBeUndefined();
   });
 });
 

@@ -150,7 +150,7 @@ rollout: {shadow: 90s, canary: {percent: 2.5, dwell: 500ms}, ramp: [10, 50], ram
     ],
     [
       'a huge version',
-      `${HEAD.replace('version: 1', 'version: 9007199254740993')}${TREE}`,
+      `${HEAD.replace('version: 1', 'version: 2147483648')}${TREE}`,
       ['version 4: a number out of bounds'],
     ],
     ['a broken digest', `${HEAD}parent: sha256:9c1\n${TREE}`, ['parent 5: not what is expected here']],

@@ -38,6 +38,11 @@ describe('tunedChild', () => {
     expect(text).toContain('version: 8 # seven');
   });
 
+  it('takes no version that the records of its requests could not carry', () => {
+    expect(() => tunedChild(parent, { ...change(3), version: 2 ** 31 })).toThrow(/version/);
+    expect(parsePolicy(tunedChild(parent, { ...change(3), version: 2 ** 31 - 1 })).version).toBe(2 ** 31 - 1);
+  });
+
   it('can be tuned again, and from JSON', () => {
     const again = tunedChild(tunedChild(parent, change(3)), { ...change(4), version: 9 });
     expect(compilePolicy(parsePolicy(again)).tunables).toMatchObject([{ value: 4 }]);

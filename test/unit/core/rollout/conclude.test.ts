@@ -3,6 +3,7 @@ import { evolve } from '../../../../src/core/control/controller-state.ts';
 import { startEvidence } from '../../../../src/core/rollout/evidence.ts';
 import type { Observation, ShadowObservation } from '../../../../src/core/rollout/observation.ts';
 import { holdReasons } from '../../../../src/core/rollout/readiness.ts';
+import { replay } from '../../../../src/core/rollout/replay.ts';
 import type { HoldCode } from '../../../../src/core/rollout/rollout-event.ts';
 import { pointerOf } from '../../../../src/core/rollout/rollout-state.ts';
 import { DEFAULT_LIMITS, type RolloutTerms } from '../../../../src/core/rollout/rollout-terms.ts';
@@ -11,6 +12,7 @@ import {
   following,
   healthy,
   healthyLook,
+  hold,
   inShadow,
   inStage,
   LOOK_MS,
@@ -19,10 +21,12 @@ import {
   observation,
   policy,
   rolloutOf,
+  START_MS,
   scopeOf,
   shadow,
   start,
   type Told,
+  tuneTo,
   when,
 } from './rollout.fixture.ts';
 
@@ -282,14 +286,52 @@ describe('a hold', () => {
   });
 });
 
+describe('a look that did not fit into the log', () => {
+  it.each([0, 2])('holds the rollout in stage %i, until one does', (stage) => {
+    const told = seeing(inStage(stage, { autoPromote: true }), {
+      leftOut: 'the scores of 1000 heads were left out',
+    });
+    expect(rolloutOf(told).hold?.reasons).toEqual([
+      { code: 'statistics', text: 'the scores of 1000 heads were left out' },
+    ]);
+    expect(replay(told.log).disagreements).toEqual([]);
+    expect(heldFor(healthy(told, 1))).toEqual([]);
+  });
+});
+
+describe('a live policy that was tuned during the shadow', () => {
+  it('restarts it: what was seen was beside the one before', () => {
+    const told = following(healthy(inShadow(), 2), tuneTo(3, START_MS + 25_000));
+    expect(rolloutOf(told)).toMatchObject({
+      stageSinceMs: START_MS + 25_000,
+      observedMs: 0,
+      shadow: { requests: 0 },
+      fingerprint: 'build-1',
+    });
+  });
+
+  it('does not end what a person holds', () => {
+    expect(heldFor(following(inShadow(), hold(), tuneTo(3)))).toEqual(['person']);
+  });
+});
+
 describe('another fingerprint', () => {
   it('restarts the stage at a higher epoch: what it was seen with counts for neither build', () => {
     const told = healthy(inStage(2), 2);
-    const harm = { canary: arm(25_000, { errors: 900 }), fingerprint: 'build-2' };
-    const restarted = seeing(told, harm);
+    const restarted = seeing(told, { fingerprint: 'build-2' });
     expect(restarted.log.at(-1)).toMatchObject({ type: 'stage-restarted', epoch: scopeOf(told).epoch + 1 });
     expect(rolloutOf(restarted)).toMatchObject({ stage: 2, observedMs: 0, evidence: { windows: 0 } });
-    expect(scopeOf(seeing(restarted, harm)).rollout).toBeUndefined();
+    expect(healthy(restarted, 1, { fingerprint: 'build-2' }).log.at(-1)).toMatchObject({
+      type: 'rollout-looked',
+    });
+  });
+
+  it('hides no harm: a canary that drives its workers away ends', () => {
+    let told = healthy(inStage(1), 2);
+    const harm = { canary: arm(5_000, { errors: 4_000 }), fingerprint: 'build-1 alone' };
+    told = seeing(told, harm);
+    expect(told.log.at(-1)).toMatchObject({ type: 'rollout-rolled-back' });
+    expect(scopeOf(told).rollout).toBeUndefined();
   });
 
   it('starts the shadow anew, too, and ends what the old build was held for', () => {

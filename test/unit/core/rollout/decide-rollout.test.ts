@@ -24,6 +24,7 @@ import {
   start,
   TERMS,
   type Told,
+  tuneTo,
   when,
 } from './rollout.fixture.ts';
 
@@ -46,15 +47,34 @@ describe('publishing', () => {
     expect(scopeOf(given(publish(1), publish(2, 'immediate')))).toMatchObject({ live: policy(2), epoch: 2 });
   });
 
-  it.each(['staged', 'immediate'] as const)(
-    'while a rollout runs (%s): the rollout goes on with its own version',
-    (mode) => {
+  it('while a rollout runs: the rollout goes on with its own version', () => {
+    const told = inShadow();
+    const [event] = when(told, publish(3));
+    expect(event).toMatchObject({ type: 'policy-published', live: false });
+    const then = following(told, publish(3));
+    expect(scopeOf(then).rollout).toEqual(scopeOf(told).rollout);
+    expect(scopeOf(then).epoch).toBe(scopeOf(told).epoch);
+  });
+
+  it('immediately while a rollout runs: refused, as it could be neither live nor wait; accepted once that has ended', () => {
+    const told = inShadow();
+    expect(when(told, publish(3, 'immediate'))).toMatchObject([
+      {
+        type: 'command-refused',
+        reason: expect.stringMatching(/version 2 is being rolled out.*ABORT.*or wait/),
+      },
+    ]);
+    const then = following(told, publish(3, 'immediate'), abort(), publish(3, 'immediate'));
+    expect(scopeOf(then)).toMatchObject({ live: policy(3), published: [policy(1), policy(2), policy(3)] });
+  });
+
+  it.each([1, 2])(
+    'immediately while a rollout runs: version %i, which acts in it, is vouched for anew',
+    (version) => {
       const told = inShadow();
-      const [event] = when(told, publish(3, mode));
-      expect(event).toMatchObject({ type: 'policy-published', live: false });
-      const then = following(told, publish(3, mode));
-      expect(scopeOf(then).rollout).toEqual(scopeOf(told).rollout);
-      expect(scopeOf(then).epoch).toBe(scopeOf(told).epoch);
+      const then = following(told, publish(version, 'immediate'));
+      expect(then.log.at(-1)).toMatchObject({ type: 'policy-published', live: false });
+      expect(scopeOf(then)).toEqual(scopeOf(told));
     },
   );
 
@@ -299,6 +319,29 @@ describe('ABORT and ROLL_BACK', () => {
   it('ROLL_BACK without a number passes over versions that were never live', () => {
     const told = given(publish(1), publish(2), publish(3, 'immediate'));
     expect(when(told, rollBack())).toMatchObject([{ type: 'policy-rolled-back', policy: policy(1) }]);
+  });
+
+  it('ROLL_BACK without a number goes to what was live before, also where that is a child by tuning of a higher version', () => {
+    const tuned = following(inShadow(), tuneTo(3));
+    const promoted = promote({ to: 'live', overHold: true, coSigned: true });
+    let told = following(tuned, promoted);
+    const way = [scopeOf(told).live?.version];
+    for (let times = 0; times < 2; times += 1) {
+      told = following(told, rollBack());
+      way.push(scopeOf(told).live?.version);
+    }
+    expect(way).toEqual([2, 3, 1]);
+    expect(when(told, rollBack())).toMatchObject([{ type: 'command-refused' }]);
+  });
+
+  it('ROLL_BACK without a number comes to no version that was taken back, unless it was live again', () => {
+    const three = given(publish(1), publish(2, 'immediate'), publish(3, 'immediate'));
+    expect(when(following(three, rollBack(1)), rollBack())).toMatchObject([{ type: 'command-refused' }]);
+    const again = following(three, rollBack(2), rollBack(1), rollBack(3), publish(4, 'immediate'));
+    expect(scopeOf(following(again, rollBack())).live).toEqual(policy(3));
+    expect(when(following(again, rollBack(), rollBack(1)), rollBack())).toMatchObject([
+      { type: 'command-refused' },
+    ]);
   });
 
   it.each([

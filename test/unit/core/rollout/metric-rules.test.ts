@@ -89,6 +89,17 @@ describe('a query of the guardrails', () => {
     expect(missingOf(rolloutOf(reading(told, value(0), value(0))))).toEqual([]);
   });
 
+  it('counts also where some of the readings between were none; none is no breach by itself', () => {
+    const [bad, none] = [value(1), { failed: 'unreachable: ECONNREFUSED' }];
+    const told = reading(guarded({ forMs: 20_000, breach: 'roll-back' }), bad, none, none, none);
+    expect(codesOf(told)).toEqual(['external-no-data']);
+    expect(scopeOf(reading(told, bad))).toMatchObject({
+      rollout: undefined,
+      ended: { outcome: 'rolled-back' },
+    });
+    expect(codesOf(reading(told, value(0), none, bad))).toEqual([]);
+  });
+
   it('rolls back where the policy wants that, and only holds where nothing is rolled back by itself', () => {
     const told = reading(guarded({ breach: 'roll-back' }), value(1));
     expect(scopeOf(told)).toMatchObject({

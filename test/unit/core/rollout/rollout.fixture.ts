@@ -95,6 +95,16 @@ export const abort = (reason = 'enough', atMs = START_MS): ControllerCommand => 
   atMs,
 });
 
+/** A child of the live policy, by a constant that a person moved. */
+export const tuneTo = (version: number, atMs = START_MS): ControllerCommand => ({
+  kind: 'tune',
+  ...sent(),
+  name: 'floor',
+  value: 1,
+  child: { policy: policy(version), text: '' },
+  atMs,
+});
+
 export const rollBack = (toVersion?: number, atMs = START_MS): ControllerCommand => ({
   kind: 'roll-back',
   ...sent(),

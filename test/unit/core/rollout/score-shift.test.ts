@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { HeadScores, ScoreGroup } from '../../../../src/core/rollout/score-observation.ts';
-import { headShift, judgeShift } from '../../../../src/core/rollout/score-shift.ts';
+import { headShift, judgeIndex, judgeMean } from '../../../../src/core/rollout/score-shift.ts';
 
 const GROUPS = 8;
 
@@ -46,7 +46,7 @@ describe('the shift of a head', () => {
     expect(headShift(headOf(even([800], 1, 0), even([80], 1, 0))).meanShift).toBe(0);
     const apart = headShift(headOf(even([800, 0], 1, 0), even([0, 80], 2, 0)));
     expect(apart.meanShift).toBeGreaterThan(1_000);
-    expect(judgeShift(apart.meanShift, apart.meanShiftError, 0.25)).toBe('over');
+    expect(judgeMean(apart.meanShift, apart.meanShiftError, 0.25)).toBe('over');
     expect(apart.psi).toBeGreaterThan(4);
   });
 
@@ -91,7 +91,31 @@ describe('the shift of a head', () => {
   });
 });
 
-describe('a shift', () => {
+describe('a shift of the mean', () => {
+  it.each([
+    [0.05, 0.12, 'within'],
+    [0.05, 0.13, 'unclear'],
+    [0.25, 0.2, 'unclear'],
+    [0, Number.POSITIVE_INFINITY, 'unclear'],
+    [0.3, 0.01, 'over'],
+    [0.3, 0.02, 'unclear'],
+  ] as const)('of %s with an error of %s is %s a limit of 0.25', (value, error, finding) => {
+    expect(judgeMean(value, error, 0.25)).toBe(finding);
+  });
+
+  it('is not shown to be none by a few scores that happen to lie near', () => {
+    const few = even([1, 1], 0.45, 0.05).map((group, place) =>
+      place === 0
+        ? { bins: [1, 1], sum: 0.9, sumOfSquares: 0.41 }
+        : { ...group, bins: [0, 0], sum: 0, sumOfSquares: 0 },
+    );
+    const { meanShift, meanShiftError } = headShift(headOf(even([400, 400], 0.45, 0.29), few));
+    expect(meanShift).toBeLessThan(0.1);
+    expect(judgeMean(meanShift, meanShiftError, 0.1)).toBe('unclear');
+  });
+});
+
+describe('a population stability index', () => {
   it.each([
     [0.25, 0.2, 'within'],
     [0.3, 0, 'over'],
@@ -99,6 +123,6 @@ describe('a shift', () => {
     [0.3, 0.02, 'unclear'],
     [0.3, Number.POSITIVE_INFINITY, 'unclear'],
   ] as const)('of %s with a noise of %s is %s a limit of 0.25', (value, noise, finding) => {
-    expect(judgeShift(value, noise, 0.25)).toBe(finding);
+    expect(judgeIndex(value, noise, 0.25)).toBe(finding);
   });
 });

@@ -93,6 +93,15 @@ describe('filter', () => {
 });
 
 describe('versions', () => {
+  it('are in one order, in which text stands below the numbers', () => {
+    const sorted = ['alpha', 'beta', '1', '3', '20'];
+    for (const [place, version] of sorted.entries())
+      for (const [other, second] of sorted.entries())
+        expect(Math.sign(compareVersions(version, second)), `${version} ${second}`).toBe(
+          Math.sign(place - other),
+        );
+  });
+
   const served = (version: string, isPublished: boolean) =>
     ({ family: 'ranker', version, variant: 'baseline', isPublished }) as const;
   const models = [served('1', false), served('3', true)];

@@ -71,3 +71,12 @@ describe('an acknowledgement', () => {
     expect(slot.credits.outstanding).toBe(2);
   });
 });
+
+it('workers that come and go without a good-bye are not remembered for ever', () => {
+  const fleet = new FleetState({ statusStaleMs: 1_000, creditsMax: 8 });
+  for (let minute = 0; minute < 100; minute += 1) {
+    fleet.applyStatus(workerStatus({ worker: `w${minute}`, incarnation: `i${minute}` }), minute * 60_000);
+    fleet.sweep(minute * 60_000);
+  }
+  expect(fleet.workers).toBeLessThan(5);
+});

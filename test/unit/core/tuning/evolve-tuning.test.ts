@@ -115,3 +115,12 @@ describe('what is usual', () => {
     expect(limitsOf(periods(usual, 40, { ...SLOW, share: 0.85 }).state)).toEqual(limitsOf(usual.state));
   });
 });
+
+it('a look that is not newer than the last one is none', () => {
+  const told = periods(TOLD, 10);
+  const observation = observe(told, {}, DEFAULT_TUNING);
+  const look = { type: 'tuning-looked', observation, terms: DEFAULT_TUNING } as const;
+  const once = evolveTuning(told.state, look);
+  const earlier = { ...look, observation: { ...observation, atMs: observation.atMs - 1 } };
+  expect([look, earlier].map((again) => evolveTuning(once, again))).toEqual([once, once]);
+});

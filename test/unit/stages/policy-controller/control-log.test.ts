@@ -4,6 +4,7 @@ import { createCodecs } from '../../../../src/contracts/codec.ts';
 import { type ControlEvent, makeControlEvent } from '../../../../src/contracts/records.ts';
 import { SCHEMAS } from '../../../../src/contracts/schemas.ts';
 import { recordTopics } from '../../../../src/contracts/topic-specs.ts';
+import type { InboundRecord } from '../../../../src/ports/message-bus.ts';
 import { ControlLog } from '../../../../src/stages/policy-controller/control-log.ts';
 import { handClock, listBus } from '../../../fuzz/control-log.ts';
 import { POOLS, topics } from '../records.fixture.ts';
@@ -139,6 +140,21 @@ describe('a controller that takes the lead', () => {
     const { append, fence } = room({ again: true });
     await append(takes(1));
     expect((await fence()).term).toBe(2);
+  });
+
+  it('has what another producer appended twice once', async () => {
+    const { append, fence } = room();
+    const [taken, refused] = [takes(1), told(1, 4)];
+    await append(taken, refused, refused, taken, told(1, 5), refused);
+    expect((await fence()).entries.map(({ commandOffset }) => commandOffset)).toEqual([-1, 4, 5]);
+  });
+
+  it('takes a term above the one in the store, where the log has lost its beginning, and says that it has', async () => {
+    const { append, bus, log } = room();
+    await append(takes(1), takes(2));
+    expect(await log.fence(takes, forever)).toMatchObject({ term: 3, firstOffset: 0 });
+    (bus.of(EVENTS) as InboundRecord[]).splice(0, 2);
+    expect(await log.fence(takes, forever, 7)).toMatchObject({ term: 8, firstOffset: 2 });
   });
 
   it('leaves no trace where the lead was over before', async () => {

@@ -26,6 +26,7 @@ const WATCHED: Watched = {
   epoch: 7,
   candidateDigest: 'sha256:c',
   models: ['ranker@3'],
+  pools: ['cpu', 'cpu-spot'],
   scoreEdges: {},
 };
 
@@ -408,7 +409,8 @@ describe('the windows of a rollout', () => {
       status('b', { models: [makeModelServed({ family: 'ranker', version: '2', variant: 'BASELINE' })] }),
       true,
     ],
-    ['another pool', status('b', { pool: 'gpu' }), true],
+    ['another pool that the policies name', status('b', { pool: 'cpu-spot' }), true],
+    ['a pool that they do not name', status('b', { pool: 'gpu' }), false],
     ['a version that the policies name, ready', published('3', 'READY'), true],
     ['one that is still loading', published('3', 'LOADING'), false],
     ['a version that they do not name', published('4', 'READY'), false],
@@ -433,12 +435,51 @@ describe('the windows of a rollout', () => {
     expect(one).toBe(other);
   });
 
-  it('forget a worker that is gone, or silent', () => {
+  it('have no fingerprint while no worker was heard of', () => {
     const gone = look((windows) => {
       windows.takeStatus(status('a'), 9_900);
       windows.workerGone('a');
     });
     const silent = look((windows) => windows.takeStatus(status('a'), 1_000));
     expect([gone.fingerprint, silent.fingerprint]).toEqual(['', '']);
+  });
+
+  describe('keep their fingerprint', () => {
+    const heard = (...workers: PoolStatus[]) => {
+      const windows = watching();
+      const at = (nowMs: number, live: readonly PoolStatus[], watched = WATCHED) => {
+        for (const each of live) windows.takeStatus(each, nowMs - 100);
+        return windows.observe(watched, nowMs, nowMs, [])?.fingerprint;
+      };
+      return { windows, at, before: at(10_000, workers) };
+    };
+
+    it('when a pool is scaled to zero, and back', () => {
+      const spot = status('b', { pool: 'cpu-spot', build: '2' });
+      const { at, before } = heard(status('a'), spot);
+      expect([at(20_000, [status('a')]), at(30_000, [status('a'), spot])]).toEqual([before, before]);
+    });
+
+    it('when the only worker restarts, in another stage too', () => {
+      const { windows, at, before } = heard(status('a'));
+      windows.workerGone('a');
+      const next = { ...WATCHED, epoch: 8 };
+      expect(at(20_000, [], next)).toBeUndefined();
+      expect([at(30_000, [], next), at(40_000, [status('a', { incarnation: '2' })], next)]).toEqual([
+        before,
+        before,
+      ]);
+    });
+
+    it('while a worker that restarted loads the published version again', () => {
+      const { at, before } = heard(status('a'), published('3', 'READY'));
+      expect(at(20_000, [published('3', 'LOADING')])).toBe(before);
+    });
+
+    it('not when a pool that was empty has another build', () => {
+      const { at, before } = heard(status('a'));
+      at(20_000, []);
+      expect(at(30_000, [status('a', { build: '2' })])).not.toBe(before);
+    });
   });
 });

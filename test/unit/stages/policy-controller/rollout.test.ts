@@ -99,6 +99,7 @@ const logOf = ({ events }: ControlRoom) =>
 function expectExplained(room: ControlRoom): void {
   const { disagreements, pending } = replay(logOf(room));
   expect({ disagreements, pending }).toEqual({ disagreements: [], pending: [] });
+  expect(new Set(room.events.map(({ eventId }) => eventId)).size).toBe(room.events.length);
 }
 
 const decisions = (room: ControlRoom): string[] =>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { makeHeadWindow, makeScoreSample } from '../../../../src/contracts/records.ts';
 import type { HeadScores } from '../../../../src/core/rollout/score-observation.ts';
-import { countOf, headShift, judgeShift } from '../../../../src/core/rollout/score-shift.ts';
+import { countOf, headShift, judgeMean } from '../../../../src/core/rollout/score-shift.ts';
 import { scoreBin } from '../../../../src/core/scores/score-bin.ts';
 import { ScoreHistogram } from '../../../../src/core/scores/score-histogram.ts';
 import { ScoreWindows } from '../../../../src/stages/policy-controller/score-windows.ts';
@@ -131,10 +131,11 @@ describe('the scores of a rollout', () => {
       const constant = new Array<number>(971).fill(Math.fround(always));
       const windows = frozen(constant);
       windows.take(window(constant));
+      windows.take(window(constant, 'STABLE', 5));
       windows.take(window(constant.slice(0, 53), 'CANARY'));
       windows.take(window(constant.slice(0, 54), 'CANARY', 5));
       const { meanShift, meanShiftError } = headShift(ofHead(windows));
-      expect(judgeShift(meanShift, meanShiftError, 0.25)).toBe('within');
+      expect(judgeMean(meanShift, meanShiftError, 0.25)).toBe('within');
     },
   );
 
@@ -148,7 +149,7 @@ describe('the scores of a rollout', () => {
         windows.take(window(around(mean, 53), 'CANARY', group));
       }
       const { meanShift, meanShiftError } = headShift(ofHead(windows));
-      return judgeShift(meanShift, meanShiftError, 0.25);
+      return judgeMean(meanShift, meanShiftError, 0.25);
     };
     expect([shiftTo(1_000), shiftTo(1_000.1)]).toEqual(['within', 'over']);
   });

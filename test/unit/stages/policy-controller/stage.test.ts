@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { MillraceError } from '../../../../src/core/errors.ts';
+import { CATALOGUE_SCOPE } from '../../../../src/core/model/catalogue.ts';
 import { SESSION_TIMEOUT_MS } from '../../adapters/memory/bus.fixture.ts';
 import {
   type LeadOptions,
@@ -72,6 +73,41 @@ describe('a new leader', () => {
     expect(second.stage.controller.state.scopes).toEqual(scopes);
     expect(await room.pointer()).toMatchObject({ epoch: 3, term: 2, stable: { version: 1 } });
     expect(await room.document('feed 1')).toBe('feed 1');
+  });
+
+  it.each([
+    ['a policy of the log', SCOPE],
+    ['the catalogue', CATALOGUE_SCOPE],
+  ])('takes a term above that in the store of %s, where the log has lost its own', async (_, scope) => {
+    const room = await openControlRoom();
+    const store = room.server.connect();
+    const stable = { digest: 'sha256:0', name: 'feed', version: 0 };
+    await room.world.settle(store.writePointer(scope, { epoch: 1, term: 7, stable, canary: undefined }));
+    await room.send(publish(1));
+    const { stage } = await lead(room);
+    expect(stage.controller.state.term).toBe(8);
+    await room.send(publish(2));
+    await room.world.clock.advanceBy(100);
+    expect(await room.pointer()).toMatchObject({ epoch: 2, term: 8, stable: { version: 2 } });
+  });
+
+  it('has the text of a version as it was accepted, whatever was refused under its digest', async () => {
+    const room = await openControlRoom();
+    await lead(room);
+    // Digests here are of the first 40 characters.
+    const text = `feed 1 ${'x'.repeat(40)}`;
+    for (const command of [
+      publish(1, { body: Buffer.from(`${text} accepted`) }),
+      publish(2),
+      publish(1, { body: Buffer.from(`${text} refused`), commandId: 'again' }),
+    ])
+      await room.send(command);
+    await room.world.clock.advanceBy(100);
+    room.server.empty();
+    await room.send(rollBack());
+    await room.world.clock.advanceBy(100);
+    expect(room.events.map(({ accepted }) => accepted).slice(-2)).toEqual([false, true]);
+    expect(await room.document(text)).toBe(`${text} accepted`);
   });
 
   it('does not begin before it has read the log, and tries until it can', async () => {

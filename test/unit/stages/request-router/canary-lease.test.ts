@@ -39,12 +39,21 @@ describe('the lease', () => {
       untilMs: 110,
     },
     {
-      what: 'begins where there was nothing before',
+      what: 'does not begin with the first pointer where there was nothing before: a backup may have been restored',
       looks: [
         [0, undefined],
         [10, [1, 1]],
       ],
-      untilMs: 110,
+      untilMs: Number.NEGATIVE_INFINITY,
+    },
+    {
+      what: 'begins with the beat after that',
+      looks: [
+        [0, undefined],
+        [10, [1, 1]],
+        [20, [1, 2]],
+      ],
+      untilMs: 120,
     },
     {
       what: 'is not renewed by the same beat',
@@ -116,11 +125,11 @@ describe('the lease', () => {
         let nowMs = 0;
         let highest = -1;
         let roseAtMs = Number.NEGATIVE_INFINITY;
-        for (const [index, [afterMs, seen]] of steps.entries()) {
+        for (const [afterMs, seen] of steps) {
           nowMs += afterMs;
           lease.saw(seen && pointer(...seen), nowMs);
           const rank = seen === undefined ? -1 : seen[0] * 100 + (seen[1] ?? 0);
-          if (rank > highest && index > 0) roseAtMs = nowMs;
+          if (rank > highest && highest >= 0) roseAtMs = nowMs;
           highest = Math.max(highest, rank);
           if (lease.isHeld(nowMs)) expect(nowMs - roseAtMs).toBeLessThan(LEASE_MS);
         }

@@ -109,6 +109,23 @@ describe('the lease of a canary', () => {
     expect(inForce()).toBe('digest of a');
   });
 
+  it.each([
+    ['a share', { text: 'c', percent: 50 }],
+    ['a policy', { text: 'd' }],
+    ['a salt', { text: 'c', salt: 'other' }],
+    ['a lease', { text: 'c', leaseMs: 9 * LEASE_MS }],
+    ['none', undefined],
+  ])('is not renewed by one of the same epoch with another canary: %s', async (_what, canary) => {
+    const { clock, server, inForce, publish, report } = await withCanary();
+    server.empty();
+    await publish(2, 'a', canary && { canary: { beat: 50, ...canary } });
+    await clock.advanceBy(FOLLOWED_MS);
+    expect(inForce()).toBe('digest of a, canary 5 % digest of c');
+    expect(await report()).toMatchObject({ status: 'refused', what: 'pointer' });
+    await clock.advanceBy(LEASE_MS);
+    expect(inForce()).toBe('digest of a');
+  });
+
   it('is counted from when the store was asked, not from when it answered', async () => {
     const world = newWorld();
     const lateMs = 400;
@@ -123,6 +140,7 @@ describe('the lease of a canary', () => {
           },
         }),
     });
+    await publish(1, 'a');
     await Promise.all([source.start(), clock.advanceBy(500)]);
     await publish(2, 'a', { canary: { text: 'c', leaseMs: 5_000 } });
     await clock.advanceBy(1_999);
@@ -221,6 +239,7 @@ describe('a canary that cannot be used', () => {
           },
         }),
     });
+    await publish(1, 'a');
     await started();
     await publish(2, 'b', { canary: { text: 'c' } });
     await clock.advanceBy(10);

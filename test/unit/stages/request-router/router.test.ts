@@ -6,6 +6,7 @@ import {
   type PublishedVersion,
 } from '../../../../src/contracts/records.ts';
 import { MillraceError } from '../../../../src/core/errors.ts';
+import { POLICY_VERSION_MAX } from '../../../../src/core/policy/document.ts';
 import { codecs, inbound, topics } from '../records.fixture.ts';
 import { ack, canary, dispatchOf, policy, resultFor, startRouter, status, TREE } from './router.fixture.ts';
 
@@ -18,6 +19,12 @@ const publishedVersion = (
 ): PublishedVersion => makePublishedVersion({ family: 'ranker', version, status: state, variant });
 
 describe('a dispatch', () => {
+  it('can name the highest version that a policy may have', () => {
+    const { router, route } = startRouter({ policy: policy(TREE, POLICY_VERSION_MAX) });
+    router.onStatus(status());
+    expect(dispatchOf(route()).policy.version).toBe(POLICY_VERSION_MAX);
+  });
+
   it('goes to the slot, with everything that the worker and the books need', () => {
     const { clock, router, route } = startRouter();
     router.onStatus(status({ slots: [3] }));
