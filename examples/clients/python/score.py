@@ -17,6 +17,7 @@ import uuid
 from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
@@ -92,6 +93,15 @@ class Ingress:
         return placed[0]
 
 
+def ends_of(brokers, topic):
+    """Where each partition ends now. By the admin client: Consumer.get_watermark_offsets may wait longer than it is told to."""
+    admin = AdminClient({"bootstrap.servers": brokers})
+    partitions = admin.list_topics(topic, 30).topics[topic].partitions
+    wanted = {TopicPartition(topic, each): OffsetSpec.latest() for each in partitions}
+    ends = admin.list_offsets(wanted, request_timeout=30)
+    return [TopicPartition(topic, place.partition, end.result(30).offset) for place, end in ends.items()]
+
+
 class Results:
     """Everything on scored-results from now on. Of several results with one identity, the first is the answer."""
 
@@ -100,11 +110,7 @@ class Results:
         self._deserialize = AvroDeserializer(registry)
         self._answers = {}
         self._consumer = Consumer({"bootstrap.servers": brokers, "group.id": f"score-{uuid.uuid4()}", "enable.auto.commit": False})
-        partitions = self._consumer.list_topics(self.topic, 30).topics[self.topic].partitions
-        self._consumer.assign([TopicPartition(self.topic, each, self._end(each)) for each in partitions])
-
-    def _end(self, partition):
-        return self._consumer.get_watermark_offsets(TopicPartition(self.topic, partition), 30)[1]
+        self._consumer.assign(ends_of(brokers, self.topic))
 
     def wait(self, identity, timeout_s):
         """The result of the request with that identity, and the message that it came in."""
@@ -151,7 +157,8 @@ def main():
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
 
-    registry = SchemaRegistryClient({"url": options.registry})
+    # The client has no timeout of its own: a call that the registry never answers would hang. With one it is tried again.
+    registry = SchemaRegistryClient({"url": options.registry, "timeout": 10})
     serialize = request_serializer(registry)
     ingress = Ingress(options.brokers, options.prefix)
     results = Results(options.brokers, options.prefix, registry)

@@ -18,7 +18,7 @@ NO_SUCH_SCHEMA = 0x7FFF0002
 
 def main():
     options = connection_arguments("Tries what the contract promises.").parse_args()
-    registry = SchemaRegistryClient({"url": options.registry})
+    registry = SchemaRegistryClient({"url": options.registry, "timeout": 10})
     ingress = Ingress(options.brokers, options.prefix)
     results = Results(options.brokers, options.prefix, registry)
     context = SerializationContext(ingress.topic, MessageField.VALUE)

@@ -30,6 +30,9 @@ export async function pythonWithClients(): Promise<string> {
   return python;
 }
 
+/** A script that has not ended by then hangs. */
+const HANGS_AFTER_MS = 120_000;
+
 /**
  * Runs a script to its end and answers what it wrote on standard output.
  * @throws Error with what it wrote on standard error; of one that hangs, where each of its threads is
@@ -39,11 +42,15 @@ export async function runPython(
   args: readonly string[],
   environment: Readonly<Record<string, string>>,
 ): Promise<string> {
-  const { stdout } = await run(python, ['-X', 'faulthandler', ...args], {
+  const running = run(python, ['-X', 'faulthandler', ...args], {
     env: { PATH: process.env['PATH'], PYTHONDONTWRITEBYTECODE: '1', ...environment },
     maxBuffer: 16 * 2 ** 20,
-    timeout: 120_000,
-    killSignal: 'SIGABRT',
   });
-  return stdout;
+  // Not execFile's own timeout: it closes standard error before it kills, and with it goes what the fault handler writes.
+  const timer = setTimeout(() => running.child.kill('SIGABRT'), HANGS_AFTER_MS);
+  try {
+    return (await running).stdout;
+  } finally {
+    clearTimeout(timer);
+  }
 }
