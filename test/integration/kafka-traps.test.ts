@@ -151,26 +151,6 @@ describe.each(CLIENTS)('on %s', (client) => {
       await eventuallyCommitted(run, bus, group, topic, [10]);
     });
 
-    it('serves all partitions of a large backlog in turn, though a fetch has room for some of them only', async () => {
-      const partitions = Array.from({ length: 12 }, (_, partition) => partition);
-      const topic = await createTopic(run, bus, partitions.length);
-      const value = Buffer.alloc(200 * 1_024, 'v');
-      await Promise.all(
-        partitions.flatMap((partition) =>
-          Array.from({ length: 15 }, () => bus.produce({ topic, partition, key: null, value })),
-        ),
-      );
-      const recorder = await subscribe(topic);
-      await run.eventually(() => recorder.records.length === 12 * 15, 'all records arrived');
-      const firsts = partitions.map((partition) =>
-        recorder.records.findIndex((record) => record.partition === partition),
-      );
-      const lasts = partitions.map((partition) =>
-        recorder.records.findLastIndex((record) => record.partition === partition),
-      );
-      expect(Math.max(...firsts)).toBeLessThan(Math.min(...lasts));
-    });
-
     it('goes on at the first record kept when its position is deleted while it reads', async () => {
       const topic = await createTopic(run, bus, 1);
       await produceTexts(run, bus, topic, 0, texts('v', 3));
