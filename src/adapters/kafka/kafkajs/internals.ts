@@ -30,11 +30,6 @@ export interface OffsetManager {
   }): Promise<void>;
 }
 
-export interface TopicPartitions {
-  readonly topic: string;
-  readonly partitions: readonly number[];
-}
-
 export interface ConsumerGroup {
   readonly assigners: readonly object[];
   readonly generationId: number;
@@ -45,8 +40,6 @@ export interface ConsumerGroup {
   hasSeekOffset(partition: { topic: string; partition: number }): boolean;
   joinAndSync(): Promise<void>;
   heartbeat(options: { interval: number }): Promise<void>;
-  /** What is fetched from a broker, in the order of the request. */
-  filterPartitionsByNode(nodeId: string, all: readonly TopicPartitions[]): TopicPartitions[];
   recoverFromOffsetOutOfRange(error: { topic: string; partition: number }): Promise<void>;
 }
 

@@ -1,7 +1,5 @@
 import { crc32c } from '@node-rs/crc32';
 import { MillraceError } from '../../../core/errors.ts';
-import type { TopicPartition } from '../../../ports/message-bus.ts';
-import { byTopic } from '../partition-table.ts';
 import {
   brokerClass,
   brokerPoolClass,
@@ -21,7 +19,6 @@ import {
   replaceModule,
   replaceProduceRequest,
   requestQueueClass,
-  type TopicPartitions,
 } from './internals.ts';
 import { produceRequest } from './produce-request.ts';
 
@@ -35,9 +32,7 @@ export interface GroupHooks {
   /** True where the member wants a new assignment: the next heartbeat then behaves as if the group were rebalancing. */
   takesRejoin(): boolean;
   /** Called instead of kafkajs's jump to an end of the log. */
-  onOutOfRange(partition: TopicPartition): void;
-  /** The order in which a broker is asked for its partitions. */
-  fetchOrder(partitions: readonly TopicPartition[]): readonly TopicPartition[];
+  onOutOfRange(partition: { topic: string; partition: number }): void;
   /** The group object that joins, synchronously before its first request. */
   onJoining(group: ConsumerGroup): void;
 }
@@ -199,11 +194,11 @@ function keepLastBroker(): void {
 
 /**
  * kafkajs tells of a rebalance when it is over, has no way to ask for one, jumps to an end of the log (and commits -1 or -2) when an offset is
- * out of range, heartbeats to a coordinator that is gone until the retries are used up, and asks for partitions in the order of their numbers always.
+ * out of range, and heartbeats to a coordinator that is gone until the retries are used up.
  */
 function openGroups(): void {
   const { prototype } = consumerGroupClass();
-  const { joinAndSync, heartbeat, recoverFromOffsetOutOfRange, filterPartitionsByNode } = prototype;
+  const { joinAndSync, heartbeat, recoverFromOffsetOutOfRange } = prototype;
   prototype.joinAndSync = function join() {
     hooksOf(this)?.onJoining(this);
     return joinAndSync.call(this);
@@ -223,21 +218,6 @@ function openGroups(): void {
     if (hooks === undefined) await recoverFromOffsetOutOfRange.call(this, error);
     else hooks.onOutOfRange({ topic: error.topic, partition: error.partition });
   };
-  prototype.filterPartitionsByNode = function filter(nodeId, all) {
-    const own = filterPartitionsByNode.call(this, nodeId, all);
-    const hooks = hooksOf(this);
-    return hooks === undefined ? own : inOrder(own, hooks);
-  };
-}
-
-function inOrder(topics: readonly TopicPartitions[], { fetchOrder }: GroupHooks): TopicPartitions[] {
-  const flat = topics.flatMap(({ topic, partitions }) =>
-    partitions.map((partition) => ({ topic, partition })),
-  );
-  return [...byTopic(fetchOrder(flat))].map(([topic, own]) => ({
-    topic,
-    partitions: own.map(({ partition }) => partition),
-  }));
 }
 
 function hooksOf(group: ConsumerGroup): GroupHooks | undefined {

@@ -1,7 +1,6 @@
 import type { Batch, Consumer, Kafka, KafkaMessage } from 'kafkajs';
 import type { Headers, InboundRecord, TopicPartition } from '../../../ports/message-bus.ts';
 import type { PartitionOffset, Session, SessionListener, SessionOptions } from '../client.ts';
-import { FetchOrder } from '../fetch-order.ts';
 import { byTopic } from '../partition-table.ts';
 import { createAssigner } from './assigner.ts';
 import type { ConsumerGroup, OffsetManager } from './internals.ts';
@@ -20,7 +19,6 @@ export class KafkaJsSession implements Session {
   readonly #listener: SessionListener;
   readonly #options: SessionOptions;
   readonly #consumer: Consumer;
-  readonly #order = new FetchOrder();
   #group: ConsumerGroup | undefined;
   /** Of the current generation: its commits are refused once that is over. */
   #offsets: OffsetManager | undefined;
@@ -42,7 +40,6 @@ export class KafkaJsSession implements Session {
           hookGroup(assigner, {
             takesRejoin: () => this.#takeRejoin(),
             onOutOfRange: (partition) => this.#onOutOfRange(partition),
-            fetchOrder: (partitions) => this.#order.sorted(partitions),
             onJoining: (group) => {
               this.#group = group;
               this.#wantsRejoin = false;
@@ -160,7 +157,6 @@ export class KafkaJsSession implements Session {
 
   #onBatch(batch: Batch): void {
     if (this.#isOver) return;
-    this.#order.brought(batch);
     // Where the fetch began, which its first record does not tell: offsets can have gaps.
     const { fetchedOffset } = batch as Batch & { fetchedOffset: string };
     const assignment = this.#listener.admit(batch, Number(fetchedOffset));

@@ -3,7 +3,6 @@ import type { TopicPartition } from '../../../ports/message-bus.ts';
 import type { Logger } from '../../../ports/telemetry.ts';
 import { backoffMs } from '../backoff.ts';
 import type { SessionListener } from '../client.ts';
-import { FetchOrder } from '../fetch-order.ts';
 import { byTopic, PartitionTable } from '../partition-table.ts';
 import { type Cluster, responseOf } from './cluster.ts';
 import { readFetched } from './fetched-records.ts';
@@ -39,7 +38,6 @@ export interface FetcherOptions {
 export class Fetcher {
   readonly #options: FetcherOptions;
   readonly #places = new PartitionTable<Place>();
-  readonly #order = new FetchOrder();
   /** Nodes that a loop runs for; -1 is the loop that looks for leaders. */
   readonly #loops = new Map<number, Promise<void>>();
   /** Whoever owns nothing fetches nothing, and yet must hear of a topic that grows. */
@@ -100,8 +98,11 @@ export class Fetcher {
   }
 
   #placesOf(node: number): (Place & { position: number })[] {
-    const active = this.#places.values().filter(isActive);
-    return this.#order.sorted(active.filter((place) => this.#leaderOf(place) === node));
+    return this.#places
+      .values()
+      .filter((place) => isActive(place) && this.#leaderOf(place) === node) as (Place & {
+      position: number;
+    })[];
   }
 
   #startLoop(node: number): void {
@@ -210,7 +211,6 @@ export class Fetcher {
     if (fetched.errorCode !== 0) return false;
     if (fetched.records === null || fetched.records === undefined || fetched.records.length === 0)
       return true;
-    this.#order.brought(at);
     const assignment = listener.admit(at, from);
     if (assignment === undefined) {
       place.position = listener.positionOf(at);

@@ -23,7 +23,6 @@ import {
   responseOf,
 } from '../../../../src/adapters/kafka/kafkajs/patches.ts';
 import { encodeProduce } from '../../../../src/adapters/kafka/kafkajs/produce-request.ts';
-import type { TopicPartition } from '../../../../src/ports/message-bus.ts';
 
 const require = createRequire(import.meta.url);
 const load = <T>(path: string) => require(`kafkajs/src/${path}`) as T;
@@ -235,12 +234,7 @@ describe('the patches', () => {
         coordinator,
         cluster: {},
       });
-    const hooks = {
-      takesRejoin: () => false,
-      onOutOfRange: () => undefined,
-      onJoining: () => undefined,
-      fetchOrder: (partitions: readonly TopicPartition[]) => partitions,
-    };
+    const hooks = { takesRejoin: () => false, onOutOfRange: () => undefined, onJoining: () => undefined };
 
     it('let a member ask for a rebalance with its next heartbeat', async () => {
       const assigner = {};
@@ -262,23 +256,6 @@ describe('the patches', () => {
       await group(assigner, {}).recoverFromOffsetOutOfRange({ topic: 't', partition: 3 });
       expect(calls).toEqual([{ topic: 't', partition: 3 }]);
       await expect(group({}, {}).recoverFromOffsetOutOfRange({ topic: 't', partition: 3 })).rejects.toThrow();
-    });
-
-    it("let the adapter say in which order partitions are asked for, and leave other consumers' alone", () => {
-      const assigner = {};
-      hookGroup(assigner, { ...hooks, fetchOrder: (partitions) => partitions.toReversed() });
-      const all = [
-        { topic: 't', partitions: [0, 1, 2] },
-        { topic: 'u', partitions: [0] },
-      ];
-      const findReadReplicaForPartitions = (_topic: string, partitions: number[]) => ({ 7: partitions });
-      const own = Object.assign(group(assigner, {}), { findReadReplicaForPartitions });
-      expect(own.filterPartitionsByNode('7', all)).toEqual([
-        { topic: 'u', partitions: [0] },
-        { topic: 't', partitions: [2, 1, 0] },
-      ]);
-      const other = Object.assign(group({}, {}), { findReadReplicaForPartitions });
-      expect(other.filterPartitionsByNode('7', all)).toEqual(all);
     });
   });
 });
