@@ -166,6 +166,10 @@ export function texts(prefix: string, count: number): string[] {
 /** A committed offset; `nothing` where no record's end is committed: that may be -1, or the start. */
 export type ExpectedOffset = number | 'nothing';
 
+/** A coordinator that dies takes its group's commits with it until another has taken over and the group has joined anew. */
+const COMMITTED_WITHIN_MS = 60_000;
+const LOOK_EVERY_MS = 100;
+
 /** Waits until the group has committed these offsets, one per partition. */
 export async function eventuallyCommitted(
   run: BusFactory,
@@ -175,12 +179,12 @@ export async function eventuallyCommitted(
   expected: readonly ExpectedOffset[],
 ): Promise<void> {
   let offsets: number[] = [];
-  for (let attempt = 0; attempt < 100; attempt++) {
+  for (let waitedMs = 0; waitedMs < COMMITTED_WITHIN_MS; waitedMs += LOOK_EVERY_MS) {
     const committed = await run.settle(bus.admin.committed(group, topic));
     offsets = expected.map((_, partition) => committed.get(partition) ?? -1);
     if (committed.size === expected.length && offsets.every((offset, i) => matches(offset, expected[i])))
       return;
-    await run.pass(100);
+    await run.pass(LOOK_EVERY_MS);
   }
   throw new Error(`the group committed ${offsets.join(', ')}, not ${expected.join(', ')}`);
 }
