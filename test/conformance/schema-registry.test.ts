@@ -200,6 +200,22 @@ describe('confluent: what is the registry’s fault and what is the record’s',
     });
   });
 
+  it('a request that was lost is asked once more', async () => {
+    let asked = 0;
+    const server = createServer((_, response) => {
+      asked += 1;
+      if (asked === 1) return;
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ schema: '"string"' }));
+    });
+    servers.push(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const registry = confluentSchemaRegistry({ url, timeoutMs: 200 });
+    expect(await registry.schemaById(7)).toBe('"string"');
+    expect(asked).toBe(2);
+  });
+
   it('a closed port is REGISTRY_UNAVAILABLE, for both calls', async () => {
     const url = await serve(200, '');
     const [server] = servers.splice(0);

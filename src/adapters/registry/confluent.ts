@@ -16,8 +16,9 @@ const TIMEOUT_MS = 5_000;
 
 /**
  * A registry that speaks Confluent's API (Confluent, Apicurio, Karapace, Redpanda). The client registers and looks up, no more:
- * decoding through it would compile a resolver per record, and what it compiles for itself is thrown away. It does not retry: who calls knows
- * how long it can wait.
+ * decoding through it would compile a resolver per record, and what it compiles for itself is thrown away. What gets no answer in time is asked
+ * once more: registries have been seen to lose a request while they answered all others (asking twice changes nothing). Any other failure is
+ * for the caller, who knows how long it can wait.
  */
 export function confluentSchemaRegistry(options: ConfluentSchemaRegistryOptions): SchemaRegistry {
   const timeout = options.timeoutMs ?? TIMEOUT_MS;
@@ -32,12 +33,14 @@ export function confluentSchemaRegistry(options: ConfluentSchemaRegistryOptions)
   return {
     async register(subject, schema, compatibility) {
       try {
-        await chooseCompatibility(options, subject, COMPATIBILITY[compatibility], timeout);
-        const registered = await client.register(
-          { type: SchemaType.AVRO, schema },
-          { subject, compatibility: COMPATIBILITY[compatibility] },
-        );
-        return registered.id;
+        return await twiceWhereSilent(async () => {
+          await chooseCompatibility(options, subject, COMPATIBILITY[compatibility], timeout);
+          const registered = await client.register(
+            { type: SchemaType.AVRO, schema },
+            { subject, compatibility: COMPATIBILITY[compatibility] },
+          );
+          return registered.id;
+        });
       } catch (error) {
         throw refusedRegistration(options.url, subject, compatibility, error);
       } finally {
@@ -47,7 +50,7 @@ export function confluentSchemaRegistry(options: ConfluentSchemaRegistryOptions)
 
     async schemaById(id) {
       try {
-        return schemaText(id, await client.getSchema(id));
+        return schemaText(id, await twiceWhereSilent(() => client.getSchema(id)));
       } catch (error) {
         if (isNoSuchSchema(error)) return undefined;
         throw failedLookUp(options.url, id, error);
@@ -56,6 +59,22 @@ export function confluentSchemaRegistry(options: ConfluentSchemaRegistryOptions)
       }
     },
   };
+}
+
+async function twiceWhereSilent<T>(ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (!isSilence(error)) throw error;
+    return ask();
+  }
+}
+
+/** `fetch` says TimeoutError, and what the client makes of its own time-out has it in the text. */
+function isSilence(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error.name === 'TimeoutError' || error.name === 'AbortError') return true;
+  return /timed? ?out|timeout|aborted/i.test(error.message) || isSilence(error.cause);
 }
 
 /** Self-contained JSON text: the client has resolved references to other subjects. */
