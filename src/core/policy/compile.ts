@@ -10,9 +10,9 @@ import {
 } from './document.ts';
 import { type Fleet, REFERENCE_FLEET } from './fleet.ts';
 import { ALWAYS, toFormula } from './formula.ts';
-import { TestGraph } from './graph.ts';
 import { didYouMean } from './nearest.ts';
 import type { Context } from './operand.ts';
+import { compileProgram, type Program } from './program.ts';
 
 /** The end of a branch. */
 export interface Leaf {
@@ -66,16 +66,14 @@ export function compilePolicy(document: PolicyDocument, options: CompileOptions 
   const tunables = tunablesInForce(document, options.tuned);
   const tuned = new Map(tunables.map(({ name, value }) => [name, value]));
   const branches = leafBranches(document.tree);
-  const places = new Map(branches.map((branch, index) => [branch, ~index]));
-  const graph = new TestGraph((name) => slots.get(name));
-  const start = addTree(graph, document.tree, places, tuned);
+  const places = new Map(branches.map((branch, index) => [branch, index]));
   return {
     document,
     leaves: branches.map((branch, index) => toLeaf(branch, index, fleet)),
     signalNames,
     tunables,
     absentSignals: vectorSignals(document).filter((name) => !slots.has(name) && isRead(document.tree, name)),
-    decide: graph.freeze(start),
+    decide: compileProgram(toProgram(document.tree, places, tuned), (name) => slots.get(name)),
   };
 }
 
@@ -93,21 +91,16 @@ export function vectorSignals(document: PolicyDocument): string[] {
   return [...document.signals].flatMap(([name, type]) => (type === 'string' ? [] : [name]));
 }
 
-function addTree(
-  graph: TestGraph,
+function toProgram(
   tree: readonly Branch[],
   places: ReadonlyMap<LeafBranch, number>,
   tuned: ReadonlyMap<string, number>,
-): number {
-  let next: number | undefined;
-  for (const branch of [...tree].reverse()) {
-    const taken = branch.kind === 'tree' ? addTree(graph, branch.tree, places, tuned) : places.get(branch);
-    if (taken === undefined) throw new Error(`leaf ${branch.id} has no index`);
-    const formula = branch.when === undefined ? ALWAYS : toFormula(branch.when.condition, tuned);
-    next = graph.add(formula, taken, next ?? taken);
-  }
-  if (next === undefined) throw new Error('an empty list of branches: parsePolicy lets none through');
-  return next;
+): Program {
+  return tree.map((branch) => {
+    const then = branch.kind === 'tree' ? toProgram(branch.tree, places, tuned) : places.get(branch);
+    if (then === undefined) throw new Error(`leaf ${branch.id} has no index`);
+    return { when: branch.when === undefined ? ALWAYS : toFormula(branch.when.condition, tuned), then };
+  });
 }
 
 function toLeaf(branch: LeafBranch, index: number, fleet: Fleet): Leaf {
