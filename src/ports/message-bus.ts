@@ -97,11 +97,14 @@ export interface Reader {
   close(): Promise<void>;
 }
 
+/** Values by Kafka's names. */
+export type TopicConfig = Readonly<Record<string, string>>;
+
 export interface TopicSpec {
   name: string;
   partitions: number;
   replication: number;
-  config: Readonly<Record<string, string>>;
+  config: TopicConfig;
 }
 
 export interface Watermarks {
@@ -117,6 +120,10 @@ export interface BusAdmin {
   createTopics(specs: readonly TopicSpec[]): Promise<readonly string[]>;
   /** Raises the number of partitions; never lowers it. */
   growTopic(topic: string, partitions: number): Promise<void>;
+  /** The configuration in force of each topic that exists: its own values, and the broker's for the rest. */
+  topicConfigs(topics: readonly string[]): Promise<ReadonlyMap<string, TopicConfig>>;
+  /** Sets these values of a topic; its others stay. */
+  configureTopic(topic: string, config: TopicConfig): Promise<void>;
   deleteTopics(topics: readonly string[]): Promise<void>;
   listTopics(): Promise<readonly string[]>;
   watermarks(topic: string): Promise<readonly Watermarks[]>;

@@ -69,6 +69,29 @@ export function adminConformance(create: CreateFactory): void {
     expect(watermarks.map(({ high }) => high)).toEqual([0, 0, 0, 1]);
   });
 
+  it("tells a topic's configuration, sets values of it, and leaves its others", async () => {
+    const [topic, other] = [spec(1), spec(1)];
+    await run.settle(
+      bus.admin.createTopics([
+        { ...topic, config: { 'retention.ms': '600000', 'max.message.bytes': '2000' } },
+        other,
+      ]),
+    );
+    await run.settle(bus.admin.configureTopic(topic.name, { 'retention.ms': '-1', 'segment.ms': '700000' }));
+    const missing = uniqueName('missing');
+    const configs = await run.settle(bus.admin.topicConfigs([topic.name, other.name, missing]));
+    expect(configs.get(topic.name)).toMatchObject({
+      'retention.ms': '-1',
+      'max.message.bytes': '2000',
+      'segment.ms': '700000',
+    });
+    expect(configs.get(other.name)).toMatchObject({ 'retention.ms': '600000' });
+    expect(configs.has(missing)).toBe(false);
+    expect(await run.settle(bus.admin.topicConfigs([]))).toEqual(new Map());
+    const large = bus.produce({ topic: topic.name, partition: 0, key: null, value: Buffer.alloc(3_000) });
+    expect(await rejection(run, large)).toMatchObject({ code: 'TOO_LARGE' });
+  });
+
   it("tells a topic's partitions from metadata that is at most some seconds old", async () => {
     const topic = await createTopic(run, bus, 1);
     const other = await run.connect();

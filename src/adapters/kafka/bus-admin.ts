@@ -16,6 +16,12 @@ export function createBusAdmin(client: KafkaClient): BusAdmin {
       const present = (await client.leaders([topic])).get(topic)?.length ?? 0;
       if (present < partitions) await client.growTopic(topic, partitions);
     },
+    async topicConfigs(topics) {
+      const existing = new Set(await client.listTopics());
+      const present = topics.filter((topic) => existing.has(topic));
+      return present.length === 0 ? new Map() : await client.topicConfigs(present);
+    },
+    configureTopic: (topic, config) => client.configureTopic(topic, config),
     deleteTopics: (topics) => client.deleteTopics(topics),
     listTopics: () => client.listTopics(),
     watermarks: (topic) => client.watermarks(topic),

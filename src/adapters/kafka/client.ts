@@ -1,6 +1,7 @@
 import type {
   InboundRecord,
   OutboundRecord,
+  TopicConfig,
   TopicPartition,
   TopicSpec,
   Watermarks,
@@ -28,6 +29,9 @@ export interface KafkaClient {
   /** Creates a topic and waits until each partition has a leader. False where it existed already. */
   createTopic(spec: TopicSpec): Promise<boolean>;
   growTopic(topic: string, partitions: number): Promise<void>;
+  /** Of topics that exist. */
+  topicConfigs(topics: readonly string[]): Promise<ReadonlyMap<string, TopicConfig>>;
+  configureTopic(topic: string, config: TopicConfig): Promise<void>;
   /** Topics that do not exist are passed over. */
   deleteTopics(topics: readonly string[]): Promise<void>;
   listTopics(): Promise<readonly string[]>;

@@ -1,5 +1,5 @@
 import { MillraceError } from '../../core/errors.ts';
-import type { OutboundRecord, TopicSpec, Watermarks } from '../../ports/message-bus.ts';
+import type { OutboundRecord, TopicConfig, TopicSpec, Watermarks } from '../../ports/message-bus.ts';
 import { PartitionLog, recordBytes } from './partition-log.ts';
 
 const DEFAULT_MESSAGE_BYTES_MAX = 1_048_588;
@@ -21,14 +21,26 @@ interface TopicRules {
 export class Topic {
   readonly name: string;
   readonly partitions: PartitionLog[] = [];
-  readonly #rules: TopicRules;
   readonly #bytesMax: number;
+  #config: TopicConfig;
+  #rules: TopicRules;
 
   constructor(spec: TopicSpec, bytesMax: number) {
     this.name = spec.name;
+    this.#config = spec.config;
     this.#rules = parseRules(spec.config);
     this.#bytesMax = bytesMax;
     this.grow(spec.partitions);
+  }
+
+  get config(): TopicConfig {
+    return this.#config;
+  }
+
+  configure(changes: TopicConfig): void {
+    const config = { ...this.#config, ...changes };
+    this.#rules = parseRules(config);
+    this.#config = config;
   }
 
   grow(partitions: number): void {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type MemoryBroker, memoryBroker } from '../../../src/adapters/memory/bus.ts';
 import { silentTelemetry } from '../../../src/adapters/memory/telemetry.ts';
 import { systemClock } from '../../../src/adapters/system/clock.ts';
-import type { MessageBus } from '../../../src/ports/message-bus.ts';
+import type { MessageBus, TopicConfig } from '../../../src/ports/message-bus.ts';
 import { INSTALLATION, millrace } from './cli.fixture.ts';
 
 let broker: MemoryBroker;
@@ -24,11 +24,23 @@ function connect(): MessageBus {
   });
 }
 
-function apply(args: readonly string[] = [], environment: Record<string, string> = {}) {
+function apply(
+  args: readonly string[] = [],
+  environment: Record<string, string> = {},
+  change: (bus: MessageBus) => void = () => {},
+) {
   return millrace(['topics', 'apply', ...args], {
     environment: { ...INSTALLATION, ...environment },
-    openBus: async () => connect(),
+    openBus: async () => {
+      const bus = connect();
+      change(bus);
+      return bus;
+    },
   });
+}
+
+async function configOf(topic: string): Promise<TopicConfig | undefined> {
+  return (await admin.admin.topicConfigs([topic])).get(topic);
 }
 
 const TOPICS = 14;
@@ -71,6 +83,7 @@ describe('millrace topics apply', () => {
       action: 'grow',
       partitions: 6,
       partitionsBefore: 4,
+      differences: [],
     });
     expect(await admin.partitionCount('millrace.dispatch.cpu.v1')).toBe(6);
     const shrunk = await apply();
@@ -78,6 +91,38 @@ describe('millrace topics apply', () => {
       /exists +millrace\.dispatch\.cpu\.v1 +6 +has more than the 4 asked for; they stay/,
     );
     expect(await admin.partitionCount('millrace.dispatch.cpu.v1')).toBe(6);
+  });
+
+  it('lists values of topics that exist which are not those asked for, and sets them only where told', async () => {
+    await apply();
+    const events = 'millrace.control-events.v1';
+    const old = { 'retention.ms': '34560000000', 'segment.bytes': '1000000' };
+    await admin.admin.configureTopic(events, old);
+    const told = await apply();
+    expect(told.out).toContain(
+      `created 0, grew 0, ${TOPICS - 1} were as they should be, 1 with other values`,
+    );
+    expect(told.out).toMatch(/exists +millrace\.control-events\.v1 +1 +400 days/);
+    expect(told.out).toMatch(/millrace\.control-events\.v1 +retention\.ms +34560000000 +-1\nThey stay/);
+    const plan = JSON.parse((await apply(['--configure', '--dry-run', '--json'])).out);
+    expect(plan).toMatchObject({ exists: TOPICS - 1, differ: 1, configured: true });
+    expect(plan.topics.find(({ topic }: { topic: string }) => topic === events).differences).toEqual([
+      { name: 'retention.ms', present: '34560000000', wanted: '-1' },
+    ]);
+    expect((await configOf(events))?.['retention.ms']).toBe('34560000000');
+    const set = await apply(['--configure']);
+    expect(set.out).toContain('1 with other values, which were set');
+    expect(await configOf(events)).toMatchObject({ 'retention.ms': '-1', 'segment.bytes': '1000000' });
+    expect((await apply()).out).toContain(`${TOPICS} were as they should be\n`);
+  });
+
+  it('creates topics for whoever may not read configurations, and says what is not known', async () => {
+    await apply();
+    const { out, exitCode } = await apply([], {}, (bus) => {
+      bus.admin.topicConfigs = () => Promise.reject(new Error('Topic authorization failed'));
+    });
+    expect(exitCode).toBe(0);
+    expect(out).toContain('Values of topics that exist are not known: Topic authorization failed');
   });
 
   it('warns that keys move when partitions are added', async () => {

@@ -1,12 +1,13 @@
 import kafkajs, {
   type Admin,
+  type ConfigEntries,
   type Kafka,
   type KafkaConfig,
   type RetryOptions,
   type SASLOptions,
 } from 'kafkajs';
 import { MillraceError } from '../../../core/errors.ts';
-import type { TopicSpec, Watermarks } from '../../../ports/message-bus.ts';
+import type { TopicConfig, TopicSpec, Watermarks } from '../../../ports/message-bus.ts';
 import type { Logger } from '../../../ports/telemetry.ts';
 import { awaitLeaders } from '../await-leaders.ts';
 import type {
@@ -29,6 +30,8 @@ const CONNECT_TIMEOUT_MS = 3_000;
 const RETRY = { initialRetryTime: 50, multiplier: 2, factor: 0.2, maxRetryTime: 1_000, retries: 4 };
 /** A consumer that waits some 30 s for its broker is still a member when it comes back; one that crashed has to wait until its old self is out. */
 const PATIENT_RETRY = { initialRetryTime: 100, multiplier: 1.5, factor: 0.2, maxRetryTime: 500, retries: 60 };
+/** Kafka's DYNAMIC_TOPIC_CONFIG. */
+const OWN_VALUE = 1;
 
 /** kafkajs 2.2.4, patched, as the client of the bus. */
 export class KafkaJsClient implements KafkaClient {
@@ -92,6 +95,32 @@ export class KafkaJsClient implements KafkaClient {
       admin.createPartitions({ topicPartitions: [{ topic, count: partitions }] }),
     );
     await awaitLeaders(this, topic, partitions);
+  }
+
+  async topicConfigs(topics: readonly string[]): Promise<ReadonlyMap<string, TopicConfig>> {
+    const described = await this.#describeConfigs(topics);
+    return new Map([...described].map(([topic, entries]) => [topic, toConfigValues(entries)]));
+  }
+
+  /** kafkajs has the old request only, which sets all of a topic's own values: those that it has go along. */
+  async configureTopic(topic: string, config: TopicConfig): Promise<void> {
+    const entries = (await this.#describeConfigs([topic])).get(topic) ?? [];
+    const own = toConfigValues(entries.filter(({ configSource }) => configSource === OWN_VALUE));
+    const configEntries = Object.entries({ ...own, ...config }).map(([name, value]) => ({ name, value }));
+    await this.#withAdmin((admin) =>
+      admin.alterConfigs({
+        validateOnly: false,
+        resources: [{ type: kafkajs.ConfigResourceTypes.TOPIC, name: topic, configEntries }],
+      }),
+    );
+  }
+
+  async #describeConfigs(topics: readonly string[]): Promise<ReadonlyMap<string, readonly ConfigEntries[]>> {
+    const resources = topics.map((name) => ({ type: kafkajs.ConfigResourceTypes.TOPIC, name }));
+    const described = await this.#withAdmin((admin) =>
+      admin.describeConfigs({ resources, includeSynonyms: false }),
+    );
+    return new Map(described.resources.map((each) => [each.resourceName, each.configEntries]));
   }
 
   async deleteTopics(topics: readonly string[]): Promise<void> {
@@ -159,6 +188,10 @@ export class KafkaJsClient implements KafkaClient {
     await admin.connect();
     return admin;
   }
+}
+
+function toConfigValues(entries: readonly ConfigEntries[]): TopicConfig {
+  return Object.fromEntries(entries.map(({ configName, configValue }) => [configName, configValue]));
 }
 
 function toConfig(options: ClientOptions, logger: Logger): KafkaConfig {

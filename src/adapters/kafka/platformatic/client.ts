@@ -1,5 +1,12 @@
-import { Admin, findErrorBy, ListOffsetTimestamps, type listOffsetsV9 } from '@platformatic/kafka';
-import type { TopicSpec, Watermarks } from '../../../ports/message-bus.ts';
+import {
+  Admin,
+  ConfigResourceTypes,
+  findErrorBy,
+  IncrementalAlterConfigOperationTypes,
+  ListOffsetTimestamps,
+  type listOffsetsV9,
+} from '@platformatic/kafka';
+import type { TopicConfig, TopicSpec, Watermarks } from '../../../ports/message-bus.ts';
 import type { Logger } from '../../../ports/telemetry.ts';
 import { awaitLeaders } from '../await-leaders.ts';
 import type {
@@ -86,6 +93,26 @@ export class PlatformaticClient implements KafkaClient {
     await awaitLeaders(this, topic, partitions);
   }
 
+  async topicConfigs(topics: readonly string[]): Promise<ReadonlyMap<string, TopicConfig>> {
+    const resources = topics.map((resourceName) => ({
+      resourceType: ConfigResourceTypes.TOPIC,
+      resourceName,
+    }));
+    const described = await this.#admin.describeConfigs({ resources });
+    return new Map(described.map(({ resourceName, configs }) => [resourceName, toConfigValues(configs)]));
+  }
+
+  async configureTopic(topic: string, config: TopicConfig): Promise<void> {
+    const configs = Object.entries(config).map(([name, value]) => ({
+      name,
+      value,
+      configOperation: IncrementalAlterConfigOperationTypes.SET,
+    }));
+    await this.#admin.incrementalAlterConfigs({
+      resources: [{ resourceType: ConfigResourceTypes.TOPIC, resourceName: topic, configs }],
+    });
+  }
+
   async deleteTopics(topics: readonly string[]): Promise<void> {
     const existing = new Set(await this.listTopics());
     const present = topics.filter((topic) => existing.has(topic));
@@ -162,4 +189,10 @@ export class PlatformaticClient implements KafkaClient {
 
 function has(error: unknown, id: string): boolean {
   return error instanceof Error && findErrorBy(error, 'apiId', id) !== null;
+}
+
+function toConfigValues(
+  configs: readonly { name: string; value?: string | null | undefined }[],
+): TopicConfig {
+  return Object.fromEntries(configs.map(({ name, value }) => [name, value ?? '']));
 }
