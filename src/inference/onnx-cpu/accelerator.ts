@@ -1,12 +1,12 @@
 import { MillraceError } from '../../core/errors.ts';
 import type { Accelerator, AcceleratorCapabilities, LoadedModel } from '../../ports/accelerator.ts';
 import type { Clock } from '../../ports/clock.ts';
+import { checkGolden } from '../golden-check.ts';
 import { createSlabArena } from '../memory/slab-arena.ts';
+import { PackedModel } from '../packed-model.ts';
 import type { ModelVersion } from '../repository/model-version.ts';
 import type { ModelRepository } from '../repository/open-repository.ts';
 import { checkGraph } from './check-graph.ts';
-import { checkGolden } from './golden-check.ts';
-import { OnnxModel } from './onnx-model.ts';
 import { type SessionThread, sessionThread } from './session-thread.ts';
 
 export interface OnnxCpuOptions {
@@ -47,7 +47,7 @@ export function createOnnxCpuAccelerator(
   const failed = Promise.withResolvers<string>();
   void shared.died.then(failed.resolve);
   const arena = createSlabArena({ keptBytesMax: options.keptBytesMax ?? KEPT_BYTES_MAX });
-  const models = new Set<OnnxModel>();
+  const models = new Set<PackedModel>();
   return {
     capabilities: CAPABILITIES,
     failed: failed.promise,
@@ -62,12 +62,13 @@ export function createOnnxCpuAccelerator(
         throw error;
       });
       void thread.died.then(failed.resolve);
-      const model = new OnnxModel({
+      const model = new PackedModel({
         version: wanted,
-        session,
-        thread,
+        capabilities: CAPABILITIES,
+        runGraph: (call) => thread.run({ kind: 'run', session, ...call }),
         arena,
         onUnload: async () => {
+          await thread.release(session);
           models.delete(model);
           await leave();
         },
@@ -113,11 +114,7 @@ async function createSession(
   const { session, signature } = answer;
   try {
     checkGraph(version, signature);
-    await checkGolden(version, golden, async (slab, feeds, outputs) => {
-      const ran = await thread.run({ kind: 'run', session, slab, feeds, outputs });
-      if (ran.kind === 'failed') throw refused(version, ran.message);
-      return ran.slab;
-    });
+    await checkGolden(version, golden, (call) => thread.run({ kind: 'run', session, ...call }), refused);
   } catch (error) {
     await thread.release(session);
     throw error;

@@ -1,13 +1,6 @@
-/** What the accelerator and its session thread say to each other. A slab travels with a message: it has one owner at a time. */
+import type { GraphCall } from '../graph-call.ts';
 
-/** A tensor in a slab. */
-export interface SlabTensor {
-  name: string;
-  datatype: 'FP32' | 'INT64';
-  /** Bytes from the start of the slab. */
-  offset: number;
-  dims: number[];
-}
+/** What the accelerator and its session thread say to each other. A slab travels with a message: it has one owner at a time. */
 
 export interface GraphValue {
   name: string;
@@ -30,7 +23,7 @@ export interface SessionOptions {
 
 export type SessionCommand =
   | { kind: 'create'; graph: Uint8Array<ArrayBuffer>; options: SessionOptions }
-  | { kind: 'run'; session: number; slab: ArrayBuffer; feeds: SlabTensor[]; outputs: SlabTensor[] }
+  | ({ kind: 'run'; session: number } & GraphCall)
   | { kind: 'release'; session: number };
 
 export type SessionAnswer =

@@ -1,21 +1,27 @@
-import { MillraceError } from '../../core/errors.ts';
-import type { Variant } from '../../core/request/family.ts';
-import type { BatchResult, ItemResult, LoadedModel, ScoreItem } from '../../ports/accelerator.ts';
-import { type CheckedItem, checkItem } from '../check-item.ts';
-import { type InputLayout, inputLayout } from '../input-layout.ts';
-import { emptyResult, failed, itemResult } from '../item-scores.ts';
-import type { SlabArena } from '../memory/slab-arena.ts';
-import { batchMs } from '../repository/cost.ts';
-import type { ModelVersion } from '../repository/model-version.ts';
+import { listNames, MillraceError } from '../core/errors.ts';
+import type { Variant } from '../core/request/family.ts';
+import type {
+  AcceleratorCapabilities,
+  BatchResult,
+  ItemResult,
+  LoadedModel,
+  ScoreItem,
+} from '../ports/accelerator.ts';
+import { type CheckedItem, checkItem } from './check-item.ts';
+import type { RunGraph } from './graph-call.ts';
+import { type InputLayout, inputLayout } from './input-layout.ts';
+import { emptyResult, failed, itemResult } from './item-scores.ts';
+import type { SlabArena } from './memory/slab-arena.ts';
 import { feedsOf, packBatch, planBatch, unpackHeads } from './pack.ts';
-import type { SessionThread } from './session-thread.ts';
+import { batchMs } from './repository/cost.ts';
+import type { ModelVersion } from './repository/model-version.ts';
 
-export interface OnnxModelParts {
+export interface PackedModelParts {
   version: ModelVersion;
-  /** Its number in the thread. */
-  session: number;
-  thread: SessionThread;
+  capabilities: AcceleratorCapabilities;
+  runGraph: RunGraph;
   arena: SlabArena;
+  /** Once no call runs. */
   onUnload: () => Promise<void>;
 }
 
@@ -33,16 +39,17 @@ interface Call {
   bytesMoved: number;
 }
 
-export class OnnxModel implements LoadedModel {
+/** A version whose batches are packed into one call of its graph each. */
+export class PackedModel implements LoadedModel {
   readonly family: string;
   readonly version: string;
   readonly variant: Variant;
-  readonly #parts: OnnxModelParts;
+  readonly #parts: PackedModelParts;
   readonly #layout: InputLayout;
   readonly #running = new Set<Promise<unknown>>();
   #unloading: Promise<void> | undefined;
 
-  constructor(parts: OnnxModelParts) {
+  constructor(parts: PackedModelParts) {
     this.#parts = parts;
     this.#layout = inputLayout(parts.version);
     this.family = parts.version.family;
@@ -54,10 +61,11 @@ export class OnnxModel implements LoadedModel {
     if (this.#unloading !== undefined) {
       throw new MillraceError('CLOSED', 'the model is unloaded', { value: `${this.family}@${this.version}` });
     }
-    if (kernel !== 'dense') {
-      throw new MillraceError('MODEL_FAILED', 'onnx-cpu has no such kernel', {
+    const { backend, kernels } = this.#parts.capabilities;
+    if (!kernels.includes(kernel)) {
+      throw new MillraceError('MODEL_FAILED', `${backend} has no such kernel`, {
         value: kernel,
-        allowed: 'dense',
+        allowed: listNames(kernels),
       });
     }
     const run = this.#runBatch(items);
@@ -82,7 +90,6 @@ export class OnnxModel implements LoadedModel {
 
   async #unload(): Promise<void> {
     await Promise.allSettled(this.#running);
-    await this.#parts.thread.release(this.#parts.session);
     await this.#parts.onUnload();
   }
 
@@ -143,18 +150,12 @@ export class OnnxModel implements LoadedModel {
 
   /** Packs before its first await, so that it overlaps with a call that runs. @throws MillraceError MODEL_FAILED */
   async #call(entries: readonly Entry[]): Promise<Call> {
-    const { version, session, thread, arena } = this.#parts;
+    const { version, runGraph, arena } = this.#parts;
     const checked = entries.map((entry) => entry.checked);
     const plan = planBatch(this.#layout, version.heads, checked);
     const slab = arena.lease(plan.bytes);
     packBatch(this.#layout, checked, plan, slab);
-    const answer = await thread.run({
-      kind: 'run',
-      session,
-      slab,
-      feeds: feedsOf(plan),
-      outputs: plan.outputs,
-    });
+    const answer = await runGraph({ slab, feeds: feedsOf(plan), outputs: plan.outputs });
     if (answer.kind === 'failed') {
       if (answer.slab !== undefined) arena.release(answer.slab);
       throw new MillraceError('MODEL_FAILED', `${version.family}@${version.version}: ${answer.message}`);

@@ -1,9 +1,9 @@
-import type { CheckedItem } from '../check-item.ts';
-import type { InputLayout, SentInput } from '../input-layout.ts';
-import { align } from '../memory/slab-arena.ts';
-import type { ModelHead, TileInputs } from '../repository/model-version.ts';
-import { planTiles, type TilePlan } from '../rocs/tile-plan.ts';
-import type { SlabTensor } from './messages.ts';
+import type { CheckedItem } from './check-item.ts';
+import type { SlabTensor } from './graph-call.ts';
+import type { InputLayout, SentInput } from './input-layout.ts';
+import { align } from './memory/slab-arena.ts';
+import type { ModelHead, TileInputs } from './repository/model-version.ts';
+import { planTiles, type TilePlan } from './rocs/tile-plan.ts';
 
 const LENGTH_BYTES = 8;
 const INDEX_BYTES = 8;

@@ -1,34 +1,28 @@
-import { MillraceError } from '../../core/errors.ts';
-import { own } from '../../core/own.ts';
-import { align } from '../memory/slab-arena.ts';
-import type { Golden, GoldenCase, GoldenTensor } from '../repository/golden.ts';
-import type { ModelVersion } from '../repository/model-version.ts';
-import { planTiles } from '../rocs/tile-plan.ts';
-import type { SlabTensor } from './messages.ts';
-
-/** A golden case's graph inputs, placed in a slab, and room for the outputs. */
-interface PlacedCase {
-  slab: ArrayBuffer;
-  feeds: SlabTensor[];
-  outputs: SlabTensor[];
-}
-
-/** Runs one call of the graph. @returns the slab, with the outputs in it */
-export type RunGraph = (
-  slab: ArrayBuffer,
-  feeds: SlabTensor[],
-  outputs: SlabTensor[],
-) => Promise<ArrayBuffer>;
+import { MillraceError } from '../core/errors.ts';
+import { own } from '../core/own.ts';
+import type { GraphCall, RunGraph, SlabTensor } from './graph-call.ts';
+import { align } from './memory/slab-arena.ts';
+import type { Golden, GoldenCase, GoldenTensor } from './repository/golden.ts';
+import type { ModelVersion } from './repository/model-version.ts';
+import { planTiles } from './rocs/tile-plan.ts';
 
 /**
  * Runs a version's golden cases: each head, and the scores that rankBy makes of them, must be what the case says, with
  * |got − want| ≤ absolute + relative·|want|.
+ * @param refused what a call that failed is to the caller
  * @throws MillraceError INVALID_MODEL with the case, the output and the first value that differs
  */
-export async function checkGolden(version: ModelVersion, golden: Golden, runGraph: RunGraph): Promise<void> {
+export async function checkGolden(
+  version: ModelVersion,
+  golden: Golden,
+  runGraph: RunGraph,
+  refused: (version: ModelVersion, message: string) => MillraceError,
+): Promise<void> {
   for (const oneCase of golden.cases) {
     const placed = placeCase(version, oneCase);
-    const slab = await runGraph(placed.slab, placed.feeds, placed.outputs);
+    const answer = await runGraph(placed);
+    if (answer.kind === 'failed') throw refused(version, answer.message);
+    const { slab } = answer;
     const heads = placed.outputs.map(({ offset, dims }) => new Float32Array(slab, offset, dims[0] ?? 0));
     version.heads.forEach(({ name }, position) => {
       compare(version, golden, oneCase, name, heads[position], own(oneCase.outputs, name));
@@ -38,7 +32,7 @@ export async function checkGolden(version: ModelVersion, golden: Golden, runGrap
   }
 }
 
-function placeCase(version: ModelVersion, oneCase: GoldenCase): PlacedCase {
+function placeCase(version: ModelVersion, oneCase: GoldenCase): GraphCall {
   let bytes = 0;
   const place = (name: string, tensor: GoldenTensor | undefined): SlabTensor => {
     if (tensor === undefined) throw problem(version, oneCase, `lacks ${name}`);

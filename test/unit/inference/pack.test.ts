@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { CheckedItem } from '../../../../src/inference/check-item.ts';
-import type { InputLayout, SentInput } from '../../../../src/inference/input-layout.ts';
-import type { SlabTensor } from '../../../../src/inference/onnx-cpu/messages.ts';
-import { feedsOf, packBatch, planBatch, unpackHeads } from '../../../../src/inference/onnx-cpu/pack.ts';
+import type { CheckedItem } from '../../../src/inference/check-item.ts';
+import type { SlabTensor } from '../../../src/inference/graph-call.ts';
+import type { InputLayout, SentInput } from '../../../src/inference/input-layout.ts';
+import { feedsOf, packBatch, planBatch, unpackHeads } from '../../../src/inference/pack.ts';
 
 const HEADS = [
   { name: 'click', probability: true, meaning: '' },
