@@ -113,10 +113,10 @@ const worker = z.strictObject({
     .default([0])
     .describe("Partitions of the pool's dispatch topic that it owns."),
   backend: z
-    .enum(['onnx-cpu', 'simulated', 'immediate'])
+    .enum(['onnx-cpu', 'open-inference', 'simulated', 'immediate'])
     .default('onnx-cpu')
     .describe(
-      'How it computes. simulated: the real model behind timed service; immediate: constant scores at once, for pipeline benchmarks.',
+      'How it computes. open-inference: on a server of that protocol; simulated: the real model behind timed service; immediate: constant scores at once, for pipeline benchmarks.',
     ),
   simulatedSlowdown: z
     .number()
@@ -177,6 +177,37 @@ const worker = z.strictObject({
     .max(100)
     .default(2)
     .describe('Acknowledgements to a router are gathered at most so long.'),
+});
+
+const openInference = z.strictObject({
+  url: z
+    .string()
+    .regex(/^https?:\/\/[^\s/?#@]+(\/[^\s?#]*[^\s?#/])?$/)
+    .meta({ title: 'http(s)://host:port, with a path where the server has one' })
+    .default('http://127.0.0.1:8000')
+    .describe('Server on which workers with that backend compute.'),
+  modelName: z
+    .string()
+    .min(1)
+    .default('{family}')
+    .describe("The server's name of a model; {family} and {version} stand for ours."),
+  modelVersion: z
+    .string()
+    .default('{version}')
+    .describe("The server's name of a version; where empty, requests name none and the server chooses."),
+  kernels: z
+    .array(z.string().regex(/^[a-z][a-z0-9-]*$/))
+    .min(1)
+    .default(['dense'])
+    .describe('Kernels that the device behind the server runs.'),
+  memories: z
+    .array(z.string().regex(/^[a-z][a-z0-9-]*$/))
+    .min(1)
+    .default(['host'])
+    .describe('Memory domains of that device.'),
+  timeoutMs: durationMs
+    .default(10_000)
+    .describe('How long a question about a model may take, and each golden case, when a version is loaded.'),
 });
 
 const s3 = z.strictObject({
@@ -332,6 +363,7 @@ export const SettingsSchema = z.strictObject({
   limits: limits.prefault({}),
   router: router.prefault({}),
   worker: worker.prefault({}),
+  openInference: openInference.prefault({}),
   s3: s3.prefault({}),
   controller: controller.prefault({}),
   guardrails: guardrailSettings.prefault({}),

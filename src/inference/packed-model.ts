@@ -57,7 +57,12 @@ export class PackedModel implements LoadedModel {
     this.variant = parts.version.variant;
   }
 
-  async run(items: readonly ScoreItem[], kernel: string): Promise<BatchResult> {
+  async run(
+    items: readonly ScoreItem[],
+    kernel: string,
+    _memory?: string,
+    deadlineMs?: number,
+  ): Promise<BatchResult> {
     if (this.#unloading !== undefined) {
       throw new MillraceError('CLOSED', 'the model is unloaded', { value: `${this.family}@${this.version}` });
     }
@@ -68,7 +73,7 @@ export class PackedModel implements LoadedModel {
         allowed: listNames(kernels),
       });
     }
-    const run = this.#runBatch(items);
+    const run = this.#runBatch(items, deadlineMs);
     this.#running.add(run);
     try {
       return await run;
@@ -93,7 +98,7 @@ export class PackedModel implements LoadedModel {
     await this.#parts.onUnload();
   }
 
-  async #runBatch(items: readonly ScoreItem[]): Promise<BatchResult> {
+  async #runBatch(items: readonly ScoreItem[], deadlineMs: number | undefined): Promise<BatchResult> {
     const results: ItemResult[] = [];
     const entries: Entry[] = [];
     items.forEach((item, position) => {
@@ -101,7 +106,7 @@ export class PackedModel implements LoadedModel {
       else this.#admit(item, position, results, entries);
     });
     if (entries.length === 0) return { items: results, computeMs: 0, bytesMoved: 0 };
-    const call = await this.#callOrSplit(entries, entries.length === items.length);
+    const call = await this.#callOrSplit(entries, deadlineMs, entries.length === items.length);
     entries.forEach(({ position }, i) => {
       const result = call.results[i];
       if (result !== undefined) results[position] = result;
@@ -121,23 +126,29 @@ export class PackedModel implements LoadedModel {
    * One call for all; where that fails, one call each, so that an item that the graph cannot take fails alone.
    * @throws MillraceError MODEL_FAILED where every call failed and `whole`: no item of the batch has another result
    */
-  async #callOrSplit(entries: readonly Entry[], whole: boolean): Promise<Call> {
+  async #callOrSplit(
+    entries: readonly Entry[],
+    deadlineMs: number | undefined,
+    whole: boolean,
+  ): Promise<Call> {
     try {
-      return await this.#call(entries);
+      return await this.#call(entries, deadlineMs);
     } catch (error) {
       const results = entries.length === 1 ? [failed(error)] : undefined;
       const call =
-        results === undefined ? await this.#callEach(entries) : { results, computeMs: 0, bytesMoved: 0 };
+        results === undefined
+          ? await this.#callEach(entries, deadlineMs)
+          : { results, computeMs: 0, bytesMoved: 0 };
       if (whole && call.results.every(isModelFailure)) throw error;
       return call;
     }
   }
 
-  async #callEach(entries: readonly Entry[]): Promise<Call> {
+  async #callEach(entries: readonly Entry[], deadlineMs: number | undefined): Promise<Call> {
     const sum: Call = { results: [], computeMs: 0, bytesMoved: 0 };
     for (const entry of entries) {
       try {
-        const call = await this.#call([entry]);
+        const call = await this.#call([entry], deadlineMs);
         sum.results.push(...call.results);
         sum.computeMs += call.computeMs;
         sum.bytesMoved += call.bytesMoved;
@@ -149,16 +160,21 @@ export class PackedModel implements LoadedModel {
   }
 
   /** Packs before its first await, so that it overlaps with a call that runs. @throws MillraceError MODEL_FAILED */
-  async #call(entries: readonly Entry[]): Promise<Call> {
+  async #call(entries: readonly Entry[], deadlineMs: number | undefined): Promise<Call> {
     const { version, runGraph, arena } = this.#parts;
     const checked = entries.map((entry) => entry.checked);
     const plan = planBatch(this.#layout, version.heads, checked);
     const slab = arena.lease(plan.bytes);
     packBatch(this.#layout, checked, plan, slab);
-    const answer = await runGraph({ slab, feeds: feedsOf(plan), outputs: plan.outputs });
-    if (answer.kind === 'failed') {
+    const answer = await runGraph({ slab, feeds: feedsOf(plan), outputs: plan.outputs, deadlineMs });
+    if (answer.kind !== 'ran') {
       if (answer.slab !== undefined) arena.release(answer.slab);
-      throw new MillraceError('MODEL_FAILED', `${version.family}@${version.version}: ${answer.message}`);
+      const error = new MillraceError(
+        'MODEL_FAILED',
+        `${version.family}@${version.version}: ${answer.message}`,
+      );
+      if (answer.kind === 'failed') throw error;
+      return { results: entries.map(() => failed(error)), computeMs: 0, bytesMoved: 0 };
     }
     const heads = unpackHeads(checked, plan, answer.slab);
     arena.release(answer.slab);

@@ -49,9 +49,16 @@ export interface LoadedModel {
   readonly variant: 'baseline' | 'enhanced';
   /**
    * Runs one batch, its tensors in the memory domain where there is more than one. Rejects only when the whole batch failed (MillraceError
-   * MODEL_FAILED); bad items fail by themselves.
+   * MODEL_FAILED); bad items fail by themselves, and so do all of them, without a rejection, where what computes could not be reached in time: that
+   * is no fault of theirs.
+   * @param deadlineMs on the clock's monotonic time: nobody waits for the scores any longer
    */
-  run(items: readonly ScoreItem[], kernel: string, memory?: string): Promise<BatchResult>;
+  run(
+    items: readonly ScoreItem[],
+    kernel: string,
+    memory?: string,
+    deadlineMs?: number,
+  ): Promise<BatchResult>;
   /** Expected time for such a batch: C_R per request and C_C per candidate (the request side is shared). */
   predictMs(requests: number, candidates: number): number;
   /** Once no batch of it runs. */

@@ -6,6 +6,7 @@ import type { Settings } from '../config/settings.ts';
 import { createImmediateAccelerator } from '../inference/immediate.ts';
 import { modelLibrary } from '../inference/model-library.ts';
 import { createOnnxCpuAccelerator } from '../inference/onnx-cpu/accelerator.ts';
+import { createOpenInferenceAccelerator } from '../inference/open-inference/accelerator.ts';
 import type { GrowingRepository } from '../inference/repository/growing-repository.ts';
 import { type ModelRepository, openRepository } from '../inference/repository/open-repository.ts';
 import { createSimulatedAccelerator } from '../inference/simulated/accelerator.ts';
@@ -38,6 +39,8 @@ export function createBackend(settings: Settings, accelerator: string, deps: Bac
   switch (backend) {
     case 'onnx-cpu':
       return createOnnxCpuAccelerator(deps, { intraOpThreads });
+    case 'open-inference':
+      return createOpenInferenceAccelerator(deps, settings.openInference);
     case 'immediate':
       return createImmediateAccelerator(deps);
     case 'simulated':

@@ -14,7 +14,7 @@ import {
 export interface AcceleratorUnderTest {
   backend: string;
   simulated: boolean;
-  create(repository: ModelRepository): Accelerator;
+  create(repository: ModelRepository): Accelerator | Promise<Accelerator>;
   /** It reads the tensors, so it must refuse bad ones. */
   readsTensors: boolean;
 }
@@ -35,7 +35,7 @@ function describeModel(subject: AcceleratorUnderTest, fixture: ModelFixture): vo
   let kernel: string;
 
   beforeAll(async () => {
-    accelerator = subject.create(await fixture.open());
+    accelerator = await subject.create(await fixture.open());
     model = await accelerator.load(fixture.family, fixture.version);
     kernel = accelerator.capabilities.kernels[0] ?? '';
   });

@@ -1,12 +1,12 @@
 import { MillraceError } from '../../core/errors.ts';
 import type { Accelerator, AcceleratorCapabilities, LoadedModel } from '../../ports/accelerator.ts';
 import type { Clock } from '../../ports/clock.ts';
+import { checkGraph } from '../check-graph.ts';
 import { checkGolden } from '../golden-check.ts';
 import { createSlabArena } from '../memory/slab-arena.ts';
 import { PackedModel } from '../packed-model.ts';
 import type { ModelVersion } from '../repository/model-version.ts';
 import type { ModelRepository } from '../repository/open-repository.ts';
-import { checkGraph } from './check-graph.ts';
 import { type SessionThread, sessionThread } from './session-thread.ts';
 
 export interface OnnxCpuOptions {

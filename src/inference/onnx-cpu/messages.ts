@@ -1,20 +1,6 @@
-import type { GraphCall } from '../graph-call.ts';
+import type { GraphCall, GraphSignature } from '../graph-call.ts';
 
 /** What the accelerator and its session thread say to each other. A slab travels with a message: it has one owner at a time. */
-
-export interface GraphValue {
-  name: string;
-  /** ONNX element type as onnxruntime names it; `undefined` where the value is no tensor. */
-  type: string | undefined;
-  /** A name where the size is free. */
-  shape: (number | string)[];
-}
-
-/** A graph's inputs and outputs as its file says. */
-export interface GraphSignature {
-  inputs: GraphValue[];
-  outputs: GraphValue[];
-}
 
 export interface SessionOptions {
   intraOpThreads: number;

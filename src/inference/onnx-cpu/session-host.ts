@@ -4,8 +4,8 @@
  */
 import { parentPort } from 'node:worker_threads';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
-import type { SlabTensor } from '../graph-call.ts';
-import type { GraphValue, SessionAnswer, SessionCall, SessionCommand, SessionReply } from './messages.ts';
+import type { GraphValue, SlabTensor } from '../graph-call.ts';
+import type { SessionAnswer, SessionCall, SessionCommand, SessionReply } from './messages.ts';
 
 const sessions = new Map<number, InferenceSession>();
 let created = 0;

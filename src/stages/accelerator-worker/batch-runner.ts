@@ -76,7 +76,8 @@ export class BatchRunner {
     const items = batch.map((work) => itemOf(work.payload));
     const { model, delivery } = first.payload;
     this.#runs(model, 1);
-    model.run(items, delivery.value.kernel, delivery.value.memory).then(
+    const deadlineMs = batch.reduce((latest, work) => Math.max(latest, work.deadlineMs), 0);
+    model.run(items, delivery.value.kernel, delivery.value.memory, deadlineMs).then(
       (result) => {
         this.#runs(model, -1);
         this.#finish(batch, result, startedMs);

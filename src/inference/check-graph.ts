@@ -1,7 +1,7 @@
-import { MillraceError } from '../../core/errors.ts';
-import type { InputContract } from '../../core/request/family.ts';
-import type { ModelVersion } from '../repository/model-version.ts';
-import type { GraphSignature, GraphValue } from './messages.ts';
+import { MillraceError } from '../core/errors.ts';
+import type { InputContract } from '../core/request/family.ts';
+import type { GraphSignature, GraphValue } from './graph-call.ts';
+import type { ModelVersion } from './repository/model-version.ts';
 
 const ELEMENT_TYPE: Readonly<Partial<Record<InputContract['datatype'], string>>> = {
   FP32: 'float32',

@@ -1,0 +1,118 @@
+import { MillraceError } from '../../core/errors.ts';
+import type { Accelerator, AcceleratorCapabilities, LoadedModel } from '../../ports/accelerator.ts';
+import type { Clock } from '../../ports/clock.ts';
+import { checkGraph } from '../check-graph.ts';
+import { checkGolden } from '../golden-check.ts';
+import type { GraphCall } from '../graph-call.ts';
+import { createSlabArena } from '../memory/slab-arena.ts';
+import { PackedModel } from '../packed-model.ts';
+import type { ModelVersion } from '../repository/model-version.ts';
+import type { ModelRepository } from '../repository/open-repository.ts';
+import type { TensorForm } from './message.ts';
+import { OpenInferenceServer, type ServedModel, type ServerOptions } from './server.ts';
+
+export interface OpenInferenceOptions extends ServerOptions {
+  /** The server's names of a version; `{family}` and `{version}` stand for ours. No version is named where empty. */
+  modelName: string;
+  modelVersion: string;
+  /** What the device behind the server can run, and its memory domains: no server says that. */
+  kernels: readonly string[];
+  memories: readonly string[];
+}
+
+export interface OpenInferenceDependencies {
+  repository: ModelRepository;
+  clock: Clock;
+}
+
+const KEPT_BYTES_MAX = 64 * 1024 * 1024;
+
+/**
+ * Models that a server of the Open Inference Protocol computes. Batches are made here, across requests: the server must not make any of its own.
+ * A version is accepted only when its golden cases hold on the server; their first answer also shows whether it takes tensors as bytes.
+ */
+export function createOpenInferenceAccelerator(
+  { repository, clock }: OpenInferenceDependencies,
+  options: OpenInferenceOptions,
+): Accelerator {
+  const server = new OpenInferenceServer(options, clock);
+  const arena = createSlabArena({ keptBytesMax: KEPT_BYTES_MAX });
+  const capabilities: AcceleratorCapabilities = {
+    backend: 'open-inference',
+    simulated: false,
+    kernels: options.kernels,
+    memories: options.memories,
+    datatypes: ['FP32', 'INT64'],
+  };
+  return {
+    capabilities,
+    // Where the server is gone a new process here would not help.
+    failed: new Promise(() => undefined),
+    async load(family, version): Promise<LoadedModel> {
+      const wanted = repository.version(family, version);
+      const served = servedModel(options, wanted);
+      await checkServed(server, served, wanted);
+      const golden = await repository.readGolden(wanted);
+      const runIn = (form: TensorForm) => (call: GraphCall) => server.infer(served, form, call);
+      const form = await formOf((each) => checkGolden(wanted, golden, runIn(each), refused));
+      return new PackedModel({
+        version: wanted,
+        capabilities,
+        runGraph: runIn(form),
+        arena,
+        onUnload: async () => {},
+      });
+    },
+    async close() {
+      server.close();
+    },
+  };
+}
+
+function servedModel({ modelName, modelVersion }: OpenInferenceOptions, wanted: ModelVersion): ServedModel {
+  const fill = (template: string): string =>
+    template.replaceAll('{family}', wanted.family).replaceAll('{version}', wanted.version);
+  return { name: fill(modelName), version: modelVersion === '' ? undefined : fill(modelVersion) };
+}
+
+/** @throws MillraceError INVALID_MODEL: the server lacks it, takes other inputs, or makes batches by itself */
+async function checkServed(
+  server: OpenInferenceServer,
+  served: ServedModel,
+  wanted: ModelVersion,
+): Promise<void> {
+  const signature = await server.signature(served).catch((error: unknown) => {
+    throw refused(wanted, String(error instanceof Error ? error.message : error));
+  });
+  if (signature !== undefined) checkGraph(wanted, signature);
+  const batchSizeMax = await server.batchSizeMax(served);
+  if (batchSizeMax === 0) return;
+  throw new MillraceError(
+    'INVALID_MODEL',
+    `${wanted.family}/${wanted.version}: the server makes batches too`,
+    {
+      value: `max_batch_size: ${batchSizeMax}`,
+      allowed: 'max_batch_size: 0',
+      advice:
+        'Batches are made by the worker, which knows the deadlines; its inputs have no common first axis.',
+    },
+  );
+}
+
+/** Bytes where the server takes them; some refuse them, and some answer what is none of the protocol. */
+async function formOf(check: (form: TensorForm) => Promise<void>): Promise<TensorForm> {
+  try {
+    await check('binary');
+    return 'binary';
+  } catch {
+    await check('json');
+    return 'json';
+  }
+}
+
+function refused(version: ModelVersion, message: string): MillraceError {
+  return new MillraceError(
+    'INVALID_MODEL',
+    `${version.family}/${version.version}: the server fails on it: ${message}`,
+  );
+}

@@ -1,0 +1,188 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../../src/adapters/system/clock.ts';
+import { createOpenInferenceAccelerator } from '../../../../src/inference/open-inference/accelerator.ts';
+import { openRepository } from '../../../../src/inference/repository/open-repository.ts';
+import type { Accelerator, ItemResult } from '../../../../src/ports/accelerator.ts';
+import { toyFiles, toyGraph, toyItem, toyRequest, toyScores, writeVersion } from '../toy-model.ts';
+import { fail, type ProtocolServer, type ProtocolServerOptions, protocolServer } from './protocol-server.ts';
+
+const clock = systemClock();
+const request = toyRequest(3, 4, 2);
+let folder: string;
+let server: ProtocolServer | undefined;
+let accelerator: Accelerator | undefined;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'millrace-served-'));
+  await writeVersion(folder, toyFiles());
+});
+
+afterEach(async () => {
+  await accelerator?.close();
+  await server?.close();
+  server = undefined;
+  await rm(folder, { recursive: true });
+});
+
+const served = (graph = toyGraph(), options: ProtocolServerOptions = {}): Promise<ProtocolServer> =>
+  protocolServer([{ name: 'toy', version: '1', graph }], options);
+
+async function connect(
+  url: string,
+  names: { modelName?: string; modelVersion?: string } = {},
+  timeoutMs = 5_000,
+) {
+  const repository = await openRepository(folder);
+  accelerator = createOpenInferenceAccelerator(
+    { repository, clock },
+    {
+      url,
+      modelName: '{family}',
+      modelVersion: '{version}',
+      kernels: ['dense'],
+      memories: ['host'],
+      timeoutMs,
+      ...names,
+    },
+  );
+  return accelerator;
+}
+
+async function load(options: ProtocolServerOptions = {}) {
+  server = await served(toyGraph(), options);
+  const model = await (await connect(server.url)).load('toy', '1');
+  server.seen.length = 0;
+  return { model, server };
+}
+
+function expectScored([result]: readonly ItemResult[]): void {
+  expect(result?.status).toBe('scored');
+  if (result?.status !== 'scored') return;
+  const wanted = toyScores(request).scores;
+  for (const [n, score] of result.scores.scores.entries())
+    expect(score).toBeCloseTo(wanted[n] ?? Number.NaN, 4);
+}
+
+describe('loading', () => {
+  it.each([
+    ['as bytes', {}, true],
+    ['in JSON where the server answers bytes with HTTP 500', { form: 'json-only' }, false],
+    ['in JSON where it is written in rows', { form: 'json-only', nested: true }, false],
+  ] as const)('finds that tensors travel %s', async (_, options, binary) => {
+    const { model, server } = await load(options);
+    expectScored((await model.run([toyItem(request)], 'dense')).items);
+    expect(server.seen).toMatchObject([{ path: '/v2/models/toy/versions/1/infer', binary }]);
+  });
+
+  it("uses the server's names", async () => {
+    server = await protocolServer([{ name: 'prod-toy', version: 'v1-a', graph: toyGraph() }]);
+    const model = await (
+      await connect(server.url, { modelName: 'prod-{family}', modelVersion: 'v{version}-a' })
+    ).load('toy', '1');
+    expectScored((await model.run([toyItem(request)], 'dense')).items);
+  });
+
+  it.each<[string, Parameters<typeof connect>[1], ProtocolServerOptions, RegExp]>([
+    ['a model that the server lacks', { modelName: 'other' }, {}, /HTTP 404: "?unknown model/],
+    [
+      'a server that makes batches too',
+      {},
+      { batchSizeMax: 8 },
+      /the server makes batches too.*max_batch_size: 8/,
+    ],
+  ])('refuses %s', async (_, names, options, reason) => {
+    server = await served(toyGraph(), options);
+    await expect((await connect(server.url, names)).load('toy', '1')).rejects.toMatchObject({
+      code: 'INVALID_MODEL',
+      message: expect.stringMatching(reason),
+    });
+  });
+
+  it('refuses a graph that computes something else', async () => {
+    const graph = Buffer.from(toyGraph());
+    const weights = Buffer.from(Float32Array.of(0.5, -1, 2, 0.25).buffer);
+    Buffer.from(Float32Array.of(9, 9, 9, 9).buffer).copy(graph, graph.indexOf(weights));
+    server = await served(graph);
+    await expect((await connect(server.url)).load('toy', '1')).rejects.toMatchObject({
+      code: 'INVALID_MODEL',
+      message: expect.stringMatching(/golden case/),
+    });
+  });
+
+  it('refuses where nobody answers, with the address', async () => {
+    server = await served();
+    const { url } = server;
+    await server.close();
+    server = undefined;
+    await expect((await connect(url, {}, 200)).load('toy', '1')).rejects.toMatchObject({
+      code: 'INVALID_MODEL',
+      message: expect.stringMatching(/ECONNREFUSED/),
+    });
+  });
+});
+
+describe('running', () => {
+  it('tells the server how much time is left', async () => {
+    const { model, server } = await load();
+    await model.run([toyItem(request)], 'dense', 'host', clock.monotonicMs() + 5_000);
+    expect(server.seen[0]?.timeout).toBeGreaterThan(1_000_000);
+    expect(server.seen[0]?.timeout).toBeLessThanOrEqual(5_000_000);
+  });
+
+  it.each<[string, Parameters<ProtocolServer['failNext']>[0]]>([
+    ['that cannot compute just now', (response) => fail(response, 503, 'loading')],
+    ['that closes the connection', (response) => void response.destroy()],
+  ])('asks a server again %s', async (_, failure) => {
+    const { model, server } = await load();
+    server.failNext(failure, failure);
+    expectScored((await model.run([toyItem(request)], 'dense', 'host', clock.monotonicMs() + 10_000)).items);
+    expect(server.seen).toHaveLength(3);
+  });
+
+  it('gives up at the deadline where the server does not answer, and blames no request', async () => {
+    const { model, server } = await load();
+    server.failNext(() => undefined);
+    const { items } = await model.run(
+      [toyItem(request), toyItem(request)],
+      'dense',
+      'host',
+      clock.monotonicMs() + 150,
+    );
+    expect(items).toMatchObject([
+      {
+        status: 'failed',
+        error: { code: 'MODEL_FAILED', message: expect.stringMatching(/did not answer in time/) },
+      },
+      { status: 'failed', error: { code: 'MODEL_FAILED' } },
+    ]);
+    expect(server.seen).toHaveLength(1);
+    expectScored((await model.run([toyItem(request)], 'dense', 'host', clock.monotonicMs() + 10_000)).items);
+  });
+
+  it('lets a request that the graph cannot take fail alone', async () => {
+    const { model } = await load();
+    const poison = toyItem({ ...request, segment: 99 });
+    const { items } = await model.run(
+      [toyItem(request), poison],
+      'dense',
+      'host',
+      clock.monotonicMs() + 10_000,
+    );
+    expectScored(items);
+    expect(items[1]).toMatchObject({ status: 'failed', error: { code: 'MODEL_FAILED' } });
+    await expect(model.run([poison], 'dense', 'host', clock.monotonicMs() + 10_000)).rejects.toMatchObject({
+      code: 'MODEL_FAILED',
+    });
+  });
+
+  it('takes no answer that is longer than it can be', async () => {
+    const { model, server } = await load();
+    server.failNext((response) => response.writeHead(200).end(Buffer.alloc(3_000_000, 32)));
+    await expect(
+      model.run([toyItem(request)], 'dense', 'host', clock.monotonicMs() + 10_000),
+    ).rejects.toMatchObject({ message: expect.stringMatching(/more than \d+ bytes/) });
+  });
+});
