@@ -27,6 +27,8 @@ const CLASS_NAME = `${PREFIX}exception.class.name`;
 const MESSAGE = `${PREFIX}exception.message`;
 /** Present where the value is a digest; its value names the algorithm. */
 const DIGEST = 'millrace.value.digest';
+/** Present where the record's batch could not be read: `first-last` of its offsets. The digest is that of the packed batch. */
+const BATCH_OFFSETS = 'millrace.batch.offsets';
 
 const CLASS_PREFIX = 'millrace.';
 const MESSAGE_BYTES_MAX = 1024;
@@ -34,18 +36,20 @@ const KEPT_HEADERS_MAX = 32;
 const KEPT_HEADERS_BYTES_MAX = 8 * 1024;
 
 /**
- * A record that could not be read or worked on, for its dead-letter topic: the original key and value (or the value's sha256), the original
+ * A record that could not be read or worked on, for its dead-letter topic: the original key and value (or the value's sha256, or that of its batch
+ * where that could not be read), the original
  * headers as far as 32 of 8 KiB in all, and Kafka Connect's error headers. Those replace what an earlier round left behind, so a record that
  * fails again and again does not grow.
  */
 export function deadLetterRecord(input: DeadLetterInput): OutboundRecord {
   const { record, topic, partition } = input;
-  const hashed = input.payload === 'hash' && record.value !== null;
+  const { unreadable } = record;
+  const hashed = unreadable !== undefined || (input.payload === 'hash' && record.value !== null);
   return {
     topic,
     partition,
     key: record.key,
-    value: hashed ? digest(record.value) : record.value,
+    value: hashed ? digest(record) : record.value,
     headers: {
       ...originalHeaders(record.headers),
       [TOPIC]: Buffer.from(record.topic),
@@ -55,19 +59,27 @@ export function deadLetterRecord(input: DeadLetterInput): OutboundRecord {
       [CLASS_NAME]: Buffer.from(CLASS_PREFIX + input.code),
       [MESSAGE]: cut(input.message),
       ...(hashed ? { [DIGEST]: Buffer.from('sha256') } : {}),
+      ...(unreadable === undefined
+        ? {}
+        : { [BATCH_OFFSETS]: Buffer.from(`${unreadable.firstOffset}-${unreadable.lastOffset}`) }),
     },
   };
 }
 
-function digest(value: Buffer): Buffer {
-  return Buffer.from(`sha256:${createHash('sha256').update(value).digest('hex')}`);
+function digest({ value, unreadable }: InboundRecord): Buffer {
+  const hex =
+    unreadable?.digest ??
+    createHash('sha256')
+      .update(value ?? '')
+      .digest('hex');
+  return Buffer.from(`sha256:${hex}`);
 }
 
 function originalHeaders(headers: Headers): Headers {
   const kept: [string, Buffer][] = [];
   let bytes = 0;
   for (const [name, value] of Object.entries(headers)) {
-    if (name.startsWith(PREFIX) || name === DIGEST) continue;
+    if (name.startsWith(PREFIX) || name === DIGEST || name === BATCH_OFFSETS) continue;
     bytes += Buffer.byteLength(name) + value.length;
     if (bytes > KEPT_HEADERS_BYTES_MAX || kept.length === KEPT_HEADERS_MAX) break;
     kept.push([name, value]);

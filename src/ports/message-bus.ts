@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../core/errors.ts';
 import type { Telemetry } from './telemetry.ts';
 
 /** Header values as bytes; keys are short ASCII. */
@@ -24,6 +25,19 @@ export interface InboundRecord {
   readonly headers: Headers;
   /** The assignment under which it was delivered. An acknowledgement under an older assignment is ignored. */
   readonly assignment: number;
+  /** Present where nothing of the record can be read: key and value are then null, and it is no tombstone. Readers without a group are not given it. */
+  readonly unreadable?: Unreadable;
+}
+
+/** A batch of records that is refused as a whole: it unpacks to more than a consumer can take, or to what are no records. */
+export interface Unreadable {
+  readonly code: Extract<ErrorCode, 'TOO_LARGE' | 'MALFORMED'>;
+  readonly reason: string;
+  readonly firstOffset: number;
+  /** Each offset of the batch is delivered, or, where they are very many, only the last. */
+  readonly lastOffset: number;
+  /** sha256 of the packed bytes, as hex. */
+  readonly digest: string;
 }
 
 export interface TopicPartition {

@@ -7,6 +7,7 @@ import type {
   SubscribeOptions,
   Subscription,
   TopicPartition,
+  Unreadable,
 } from '../ports/message-bus.ts';
 import { SchemaWait } from './schema-wait.ts';
 import type { StageDeps } from './stage.ts';
@@ -134,7 +135,9 @@ class StageLoop<T> implements RunningStage {
     const receivedAtMs = this.#deps.clock.monotonicMs();
     const inTopicMs = this.#deps.topicDelay.inTopicMs(record, receivedAtMs);
     this.#count(record, 1);
-    this.#decode(record, receivedAtMs, inTopicMs);
+    const { unreadable } = record;
+    if (unreadable === undefined) this.#decode(record, receivedAtMs, inTopicMs);
+    else this.#deadLetter(record, undefined, unreadable.code, aboutBatch(unreadable));
   }
 
   #decode(record: InboundRecord, receivedAtMs: number, inTopicMs: number): void {
@@ -217,27 +220,38 @@ class StageLoop<T> implements RunningStage {
     const { deadLetters } = this.#input;
     this.#publishMade(
       record,
-      () => deadLetters(record, value, code, message),
+      (from) => deadLetters(from, value, code, message),
       (refused) => {
         const topics = refused.map(({ topic }) => topic);
-        this.#publishMade(record, () =>
-          deadLetters(record, value, code, message, 'hash').filter(({ topic }) => topics.includes(topic)),
+        this.#publishMade(record, (from) =>
+          deadLetters(from, value, code, message, 'hash').filter(({ topic }) => topics.includes(topic)),
         );
       },
     );
   }
 
-  /** Where not even a dead letter can be made of a record it waits, and with it the commit of its partition: it is not lost, and nobody else suffers. */
-  #publishMade(record: InboundRecord, make: () => readonly OutboundRecord[], smaller?: Smaller): void {
+  /**
+   * Where no dead letter can be made of a record with its headers it is made without them: nothing that somebody wrote there stops a partition. Where not even
+   * that can be made the record waits, and with it the commit of its partition: it is not lost, and nobody else suffers.
+   */
+  #publishMade(
+    record: InboundRecord,
+    make: (from: InboundRecord) => readonly OutboundRecord[],
+    smaller?: Smaller,
+  ): void {
     try {
-      this.#publish(record, make(), smaller);
+      this.#publish(record, make(record), smaller);
     } catch (error) {
-      const { topic, partition, offset } = record;
+      const { topic, partition, offset, headers } = record;
+      const hasHeaders = Object.keys(headers).length > 0;
       this.#deps.telemetry.logger.error(
         { stage: this.#input.name, topic, partition, offset, error: messageOf(error) },
-        'no dead letter could be made of a record; it is tried again',
+        hasHeaders
+          ? 'no dead letter could be made of a record; it is made without its headers'
+          : 'no dead letter could be made of a record; it is tried again',
       );
-      this.#later(record, () => this.#publishMade(record, make, smaller));
+      if (hasHeaders) this.#publishMade({ ...record, headers: {} }, make, smaller);
+      else this.#later(record, () => this.#publishMade(record, make, smaller));
     }
   }
 
@@ -340,6 +354,10 @@ function keyOf(where: TopicPartition): string {
 function matching(partitions: readonly TopicPartition[]): (record: InboundRecord) => boolean {
   const keys = new Set(partitions.map((partition) => keyOf(partition)));
   return (record) => keys.has(keyOf(record));
+}
+
+function aboutBatch({ reason, firstOffset, lastOffset, digest }: Unreadable): string {
+  return `the batch of the offsets ${firstOffset} to ${lastOffset}, sha256 ${digest}, is refused: ${reason}`;
 }
 
 /** The output with the trace that its record belongs to. */

@@ -1,32 +1,69 @@
 import { promisify } from 'node:util';
-import { zstdCompress, zstdDecompress } from 'node:zlib';
+import { gunzip, gzip, zstdCompress, zstdDecompress } from 'node:zlib';
 import { compressFrame, decompressFrame } from 'lz4-napi';
+import { lz4UnpackedBytes } from './lz4.ts';
 import { snappyDecompress } from './snappy.ts';
 
 /** Compresses and decompresses the records of one Kafka record batch. */
 export interface Codec {
   compress(bytes: Buffer): Promise<Buffer>;
-  decompress(bytes: Buffer): Promise<Buffer>;
+  /** Takes no more memory than `bytesMax` and what the packed bytes take. Rejects with UnpacksToMuch where they unpack to more, else where they are not packed. */
+  decompress(bytes: Buffer, bytesMax: number): Promise<Buffer>;
 }
 
-/** A batch is at most some megabytes on the wire; what unpacks to more than this is an attack. */
-const DECOMPRESSED_BYTES_MAX = 256 * 2 ** 20;
+export class UnpacksToMuch extends Error {
+  constructor(bytesMax: number, cause?: unknown) {
+    super(`unpacks to more than ${bytesMax} bytes`, { cause });
+    this.name = 'UnpacksToMuch';
+  }
+}
 
-const zstdCompressAsync = promisify(zstdCompress);
-const zstdDecompressAsync = promisify<Buffer, { maxOutputLength: number }, Buffer>(zstdDecompress);
+type Decompress = (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>;
+
+const gzipAsync = promisify<Buffer, Buffer>(gzip);
+const gunzipAsync: Decompress = promisify<Buffer, { maxOutputLength: number }, Buffer>(gunzip);
+const zstdCompressAsync = promisify<Buffer, Buffer>(zstdCompress);
+const zstdDecompressAsync: Decompress = promisify<Buffer, { maxOutputLength: number }, Buffer>(
+  zstdDecompress,
+);
+
+export const gzipped: Codec = {
+  compress: (bytes) => gzipAsync(bytes),
+  decompress: (bytes, bytesMax) => bounded(gunzipAsync, bytes, bytesMax),
+};
 
 export const zstd: Codec = {
   compress: (bytes) => zstdCompressAsync(bytes),
-  decompress: (bytes) => zstdDecompressAsync(bytes, { maxOutputLength: DECOMPRESSED_BYTES_MAX }),
+  decompress: (bytes, bytesMax) => bounded(zstdDecompressAsync, bytes, bytesMax),
 };
 
-/** Kafka's lz4 is the frame format. */
+/** Kafka's lz4 is the frame format. Its library has no bound, so what a frame unpacks to is counted first. */
 export const lz4: Codec = {
   compress: (bytes) => compressFrame(bytes),
-  decompress: (bytes) => decompressFrame(bytes),
+  decompress: async (bytes, bytesMax) => {
+    if (lz4UnpackedBytes(bytes, bytesMax) > bytesMax) throw new UnpacksToMuch(bytesMax);
+    return decompressFrame(bytes);
+  },
 };
 
 export const snappy: Codec = {
   compress: () => Promise.reject(new Error('Records are never written with snappy')),
-  decompress: async (bytes) => snappyDecompress(bytes, DECOMPRESSED_BYTES_MAX),
+  decompress: async (bytes, bytesMax) => {
+    const unpacked = snappyDecompress(bytes, bytesMax);
+    if (unpacked === undefined) throw new UnpacksToMuch(bytesMax);
+    return unpacked;
+  },
 };
+
+/** By the number that stands in a batch's attributes; 0 is none. */
+export const CODECS: readonly (Codec | undefined)[] = [undefined, gzipped, snappy, lz4, zstd];
+
+/** Node's own bound: reached piece by piece, before more is taken. */
+async function bounded(decompress: Decompress, bytes: Buffer, bytesMax: number): Promise<Buffer> {
+  try {
+    return await decompress(bytes, { maxOutputLength: bytesMax });
+  } catch (error) {
+    const isTooMuch = error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE';
+    throw isTooMuch ? new UnpacksToMuch(bytesMax, error) : error;
+  }
+}

@@ -13,6 +13,7 @@ import { type OwnedPartition, toTopicPartition } from './owned-partition.ts';
 import { Ownership } from './ownership.ts';
 import { SessionKeeper } from './session-keeper.ts';
 import type { OutOfRangePolicy } from './start-position.ts';
+import { noteUnreadable } from './unreadable.ts';
 
 const UNACKNOWLEDGED_MAX = 1_000;
 const UNACKNOWLEDGED_BYTES_MAX = 16 * 2 ** 20;
@@ -30,6 +31,8 @@ export interface SubscriptionContext {
   onRestart(): void;
   /** Reading could not go on where it should have. */
   onOutOfRange(): void;
+  /** So many records lie in batches that are refused. */
+  onUnreadable(offsets: number): void;
   onClosed(): void;
 }
 
@@ -149,6 +152,7 @@ export class GroupSubscription implements Subscription, SessionListener {
   onFetched({ topic, partition }: TopicPartition, records: InboundRecord[], position: number): void {
     const owned = this.#ownership.get(topic, partition);
     if (owned === undefined) return;
+    noteUnreadable(records, { logger: this.#logger, onUnreadable: this.#context.onUnreadable });
     owned.queue.offer(records, position);
     if (records.length === 0) this.#commits.soon();
     this.#deliver(owned);

@@ -45,6 +45,7 @@ export class KafkaMessageBus implements KafkaBus {
   readonly #consumers = new Set<GroupSubscription | PartitionReader>();
   readonly #countRestart: () => void;
   readonly #countOutOfRange: () => void;
+  readonly #countUnreadable: (offsets: number) => void;
   #assignments = 0;
   #closed: Promise<void> | undefined;
 
@@ -62,11 +63,16 @@ export class KafkaMessageBus implements KafkaBus {
       name: 'millrace_bus_offset_out_of_range_total',
       help: 'Partitions whose reading could not go on where it stopped, because the log no longer has that offset.',
     });
+    const unreadable = telemetry.counter({
+      name: 'millrace_bus_unreadable_records_total',
+      help: 'Records in batches that unpack to more than a consumer takes, or to what are no records.',
+    });
     this.#client = client;
     this.#options = options;
     this.#logger = telemetry.logger.child({ component: 'bus', client: options.client });
     this.#countRestart = () => restarts.add(1);
     this.#countOutOfRange = () => outOfRange.add(1);
+    this.#countUnreadable = (offsets) => unreadable.add(offsets);
     this.#catalog = new TopicCatalog(client);
     this.#sending = new SendQueue({
       client,
@@ -164,6 +170,7 @@ export class KafkaMessageBus implements KafkaBus {
       outOfRange,
       onRestart: this.#countRestart,
       onOutOfRange: this.#countOutOfRange,
+      onUnreadable: this.#countUnreadable,
       onClosed,
     };
   }

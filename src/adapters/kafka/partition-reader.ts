@@ -8,6 +8,7 @@ import { PartitionTable } from './partition-table.ts';
 import { SessionKeeper } from './session-keeper.ts';
 import type { OutOfRangePolicy } from './start-position.ts';
 import { findStarts } from './start-search.ts';
+import { noteUnreadable } from './unreadable.ts';
 
 export interface ReaderContext {
   client: KafkaClient;
@@ -20,6 +21,8 @@ export interface ReaderContext {
   assignment: number;
   onRestart(): void;
   onOutOfRange(): void;
+  /** So many records lie in batches that are refused. */
+  onUnreadable(offsets: number): void;
   onClosed(): void;
 }
 
@@ -158,10 +161,11 @@ export class PartitionReader implements Reader, SessionListener {
     return this.#places.get(topic, partition)?.position;
   }
 
-  onFetched({ topic, partition }: TopicPartition, records: InboundRecord[], position: number): void {
+  onFetched({ topic, partition }: TopicPartition, fetched: InboundRecord[], position: number): void {
     const place = this.#places.get(topic, partition);
     if (place === undefined) return;
     this.#moveTo(place, position);
+    const records = noteUnreadable(fetched, this.#context);
     if (records.length > 0) {
       try {
         this.#onRecords(records);

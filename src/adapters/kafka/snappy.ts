@@ -6,8 +6,8 @@
 const XERIAL_MAGIC = Buffer.from([0x82, 0x53, 0x4e, 0x41, 0x50, 0x50, 0x59, 0x00]);
 const XERIAL_HEADER_BYTES = 16;
 
-/** @throws RangeError for bytes that are not snappy, or that unpack to more than `bytesMax`. */
-export function snappyDecompress(input: Buffer, bytesMax: number): Buffer {
+/** Answers undefined for what unpacks to more than `bytesMax`. @throws RangeError for bytes that are not snappy */
+export function snappyDecompress(input: Buffer, bytesMax: number): Buffer | undefined {
   if (!input.subarray(0, XERIAL_MAGIC.length).equals(XERIAL_MAGIC)) return decompressBlock(input, bytesMax);
   const blocks: Buffer[] = [];
   let total = 0;
@@ -17,6 +17,7 @@ export function snappyDecompress(input: Buffer, bytesMax: number): Buffer {
     if (length < 0 || at + length > input.length)
       throw new RangeError(`snappy: a block of ${length} bytes ends outside of its frame`);
     const block = decompressBlock(input.subarray(at, at + length), bytesMax - total);
+    if (block === undefined) return undefined;
     total += block.length;
     blocks.push(block);
     at += length;
@@ -24,10 +25,9 @@ export function snappyDecompress(input: Buffer, bytesMax: number): Buffer {
   return Buffer.concat(blocks, total);
 }
 
-function decompressBlock(input: Buffer, bytesMax: number): Buffer {
+function decompressBlock(input: Buffer, bytesMax: number): Buffer | undefined {
   const header = readLength(input);
-  if (header.length > bytesMax)
-    throw new RangeError(`snappy: ${header.length} bytes are more than the ${bytesMax} allowed`);
+  if (header.length > bytesMax) return undefined;
   const output = Buffer.allocUnsafe(header.length);
   let from = header.next;
   let to = 0;

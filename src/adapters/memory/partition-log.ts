@@ -140,9 +140,12 @@ function copy(bytes: Buffer | null): Buffer | null {
   return bytes === null ? null : Buffer.from(bytes);
 }
 
-function copyHeaders(headers: Headers | undefined): Headers {
+/** As Kafka's adapters, it leaves out a header without a value, which other producers can write. */
+function copyHeaders(headers: Readonly<Record<string, Buffer | null>> | undefined): Headers {
   if (headers === undefined) return NO_HEADERS;
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Buffer.from(value)]));
+  return Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) => (value === null ? [] : [[name, Buffer.from(value)]])),
+  );
 }
 
 function keyText(record: StoredRecord): string {

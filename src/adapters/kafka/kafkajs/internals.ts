@@ -47,6 +47,15 @@ export interface Broker {
   /** The same object for all brokers of one client. */
   readonly rootLogger: object;
   metadata(topics?: readonly string[]): Promise<unknown>;
+  fetch(options: object): Promise<unknown>;
+  /** What makes requests of a kind, in the version that the broker speaks. */
+  lookupRequest(apiKey: number, definition: object): (options: object) => object;
+}
+
+/** A request and how its answer is read. */
+export interface Protocol {
+  readonly request: { readonly apiVersion: number };
+  readonly response: { decode(payload: Buffer): Promise<unknown>; parse(decoded: unknown): Promise<unknown> };
 }
 
 export interface BrokerPool {

@@ -1,6 +1,8 @@
 import { crc32c } from '@node-rs/crc32';
 import { MillraceError } from '../../../core/errors.ts';
+import { decodeFetch } from './fetch.ts';
 import {
+  type Broker,
   brokerClass,
   brokerPoolClass,
   type ConsumerGroup,
@@ -13,6 +15,7 @@ import {
   METADATA_VERSIONS,
   metadataResponse,
   PRODUCE_VERSIONS,
+  type Protocol,
   produceResponse,
   type ResponseModule,
   rebalanceError,
@@ -83,6 +86,7 @@ export function applyPatches(): void {
   keepResponses();
   tolerateBadTopics();
   keepLastBroker();
+  boundFetches();
   openGroups();
 }
 
@@ -190,6 +194,27 @@ function keepLastBroker(): void {
       this.metadataExpireAt = null;
     else removeBroker.call(this, broker);
   };
+}
+
+/** See fetch.ts: what a producer wrote must not take all of a consumer's memory or time. */
+function boundFetches(): void {
+  const { prototype } = brokerClass();
+  const { fetch } = prototype;
+  prototype.fetch = function boundedFetch(options) {
+    if (!ownLoggers.has(this.rootLogger)) return fetch.call(this, options);
+    const lookupRequest: Broker['lookupRequest'] = (apiKey, definition) => {
+      const make = this.lookupRequest(apiKey, definition);
+      return (asked) => withOwnReader(make(asked) as Protocol);
+    };
+    // The same broker in all but how it reads the answer.
+    return fetch.call(Object.create(this, { lookupRequest: { value: lookupRequest } }), options);
+  };
+}
+
+function withOwnReader(protocol: Protocol): Protocol {
+  const { apiVersion } = protocol.request;
+  const decode = (payload: Buffer): Promise<unknown> => decodeFetch(payload, apiVersion);
+  return { ...protocol, response: { ...protocol.response, decode } };
 }
 
 /**

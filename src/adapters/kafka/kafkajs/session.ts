@@ -1,8 +1,10 @@
-import type { Batch, Consumer, Kafka, KafkaMessage } from 'kafkajs';
-import type { Headers, InboundRecord, TopicPartition } from '../../../ports/message-bus.ts';
+import type { Batch, Consumer, Kafka } from 'kafkajs';
+import type { InboundRecord, TopicPartition } from '../../../ports/message-bus.ts';
 import type { PartitionOffset, Session, SessionListener, SessionOptions } from '../client.ts';
 import { byTopic } from '../partition-table.ts';
+import { unreadableRecord } from '../unreadable.ts';
 import { createAssigner } from './assigner.ts';
+import type { FetchedMessage } from './fetch.ts';
 import type { ConsumerGroup, OffsetManager } from './internals.ts';
 import { hookGroup } from './patches.ts';
 
@@ -165,7 +167,8 @@ export class KafkaJsSession implements Session {
       if (position !== undefined) this.seek(batch, position);
       return;
     }
-    const { topic, partition, messages } = batch;
+    const { topic, partition } = batch;
+    const messages = batch.messages as readonly unknown[] as readonly FetchedMessage[];
     const records = messages.map((message) => toRecord(topic, partition, message, assignment));
     this.#listener.onFetched(batch, records, Number(batch.lastOffset()) + 1);
   }
@@ -204,33 +207,12 @@ export class KafkaJsSession implements Session {
   }
 }
 
-const NO_HEADERS: Headers = Object.freeze({});
-
 function toRecord(
   topic: string,
   partition: number,
-  message: KafkaMessage,
+  { offset, timestamp, key, value, headers, unreadable }: FetchedMessage,
   assignment: number,
 ): InboundRecord {
-  return {
-    topic,
-    partition,
-    offset: Number(message.offset),
-    timestampMs: Number(message.timestamp),
-    key: message.key,
-    value: message.value,
-    headers: toHeaders(message.headers),
-    assignment,
-  };
-}
-
-/** Where a header stands several times, the last one counts: retries that append make them grow otherwise. */
-function toHeaders(headers: KafkaMessage['headers']): Headers {
-  let isEmpty = true;
-  for (const name in headers) {
-    isEmpty = false;
-    const value = headers[name];
-    if (Array.isArray(value)) headers[name] = value.at(-1);
-  }
-  return isEmpty ? NO_HEADERS : (headers as Headers);
+  const at = { topic, partition, offset: Number(offset), timestampMs: Number(timestamp), assignment };
+  return unreadable === undefined ? { ...at, key, value, headers } : unreadableRecord(unreadable, at);
 }

@@ -14,6 +14,7 @@ import {
 import { within } from '../../../ports/within.ts';
 import { TIMERS } from '../backoff.ts';
 import type { ClientOptions, SaslOptions } from '../options.ts';
+import { fetchFrom } from './fetch.ts';
 
 type MetadataResponse = metadataV12.MetadataResponse;
 
@@ -140,6 +141,10 @@ export class Cluster {
       this.#base[kGetApi]<unknown[], Response>(api, (error, request?: API<unknown[], Response>) => {
         if (error !== null || request === undefined) {
           reject(error);
+          return;
+        }
+        if (api === 'Fetch') {
+          resolve(fetchFrom(connection, request, args) as Promise<Response>);
           return;
         }
         request(connection, ...args, (failure: Error | null, response?: Response) => {

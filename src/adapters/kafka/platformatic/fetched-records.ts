@@ -1,14 +1,9 @@
-import { IS_CONTROL, IS_TRANSACTIONAL, type RecordsBatch } from '@platformatic/kafka';
-import type { Headers, InboundRecord, TopicPartition } from '../../../ports/message-bus.ts';
+import type { InboundRecord, TopicPartition } from '../../../ports/message-bus.ts';
+import type { AbortedTransaction } from '../fetch-response.ts';
+import { IS_CONTROL, IS_TRANSACTIONAL, type RecordBatch, timestamps } from '../record-batch.ts';
+import { recordsOfRefused } from '../unreadable.ts';
 
-const LOG_APPEND_TIME = 8;
 const ABORT = 0;
-const NO_HEADERS: Headers = Object.freeze({});
-
-export interface AbortedTransaction {
-  producerId: bigint;
-  firstOffset: bigint;
-}
 
 export interface FetchedRecords {
   records: InboundRecord[];
@@ -20,7 +15,7 @@ export interface FetchedRecords {
 export function readFetched(
   { topic, partition }: TopicPartition,
   from: number,
-  batches: readonly RecordsBatch[],
+  batches: readonly RecordBatch[],
   aborted: readonly AbortedTransaction[],
   assignment: number,
 ): FetchedRecords {
@@ -32,11 +27,16 @@ export function readFetched(
     position = Math.max(position, firstOffset + batch.lastOffsetDelta + 1);
     if (isAborted(batch) || (batch.attributes & IS_CONTROL) !== 0) continue;
     const timestampOf = timestamps(batch);
+    if (batch.refused !== undefined) {
+      const at = { topic, partition, timestampMs: timestampOf(0), assignment };
+      for (const record of recordsOfRefused(batch.refused, from, at)) records.push(record);
+      continue;
+    }
     for (const record of batch.records) {
       const offset = firstOffset + record.offsetDelta;
       // A batch is sent whole, also where it begins before what was asked for.
       if (offset < from) continue;
-      const { key, value } = record;
+      const { key, value, headers } = record;
       records.push({
         topic,
         partition,
@@ -44,7 +44,7 @@ export function readFetched(
         timestampMs: timestampOf(record.timestampDelta),
         key,
         value,
-        headers: toHeaders(record.headers),
+        headers,
         assignment,
       });
     }
@@ -52,18 +52,8 @@ export function readFetched(
   return { records, position };
 }
 
-/** With LogAppendTime the broker writes its time into the batch, and leaves the producer's in the records. */
-function timestamps({ attributes, firstTimestamp, maxTimestamp }: RecordsBatch): (delta: bigint) => number {
-  if ((attributes & LOG_APPEND_TIME) !== 0) {
-    const appended = Number(maxTimestamp);
-    return () => appended;
-  }
-  const first = Number(firstTimestamp);
-  return (delta) => first + Number(delta);
-}
-
 /** Batches in the order of the log; a producer's are aborted from the offset that the broker names to its abort marker. */
-function abortedFilter(aborted: readonly AbortedTransaction[]): (batch: RecordsBatch) => boolean {
+function abortedFilter(aborted: readonly AbortedTransaction[]): (batch: RecordBatch) => boolean {
   if (aborted.length === 0) return () => false;
   const waiting = [...aborted].sort((a, b) => (a.firstOffset < b.firstOffset ? -1 : 1));
   const aborting = new Set<bigint>();
@@ -79,21 +69,4 @@ function abortedFilter(aborted: readonly AbortedTransaction[]): (batch: RecordsB
     }
     return (attributes & IS_TRANSACTIONAL) !== 0 && aborting.has(producerId);
   };
-}
-
-function toHeaders(pairs: readonly (readonly [Buffer | null, Buffer | null])[]): Headers {
-  if (pairs.length === 0) return NO_HEADERS;
-  const headers: Record<string, Buffer> = {};
-  for (const [name, value] of pairs) {
-    if (name !== null && value !== null) {
-      // Where a header stands several times, the last one counts. `__proto__` is a name like any other.
-      Object.defineProperty(headers, name.toString(), {
-        value,
-        enumerable: true,
-        configurable: true,
-        writable: true,
-      });
-    }
-  }
-  return headers;
 }

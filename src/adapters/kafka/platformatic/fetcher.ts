@@ -1,10 +1,10 @@
-import type { fetchV17 } from '@platformatic/kafka';
 import type { TopicPartition } from '../../../ports/message-bus.ts';
 import type { Logger } from '../../../ports/telemetry.ts';
 import { backoffMs } from '../backoff.ts';
 import type { SessionListener } from '../client.ts';
 import { byTopic, PartitionTable } from '../partition-table.ts';
 import { type Cluster, responseOf } from './cluster.ts';
+import type { FetchAnswer, FetchedPartition } from './fetch.ts';
 import { readFetched } from './fetched-records.ts';
 
 const FETCH_WAIT_MS = 100;
@@ -16,8 +16,6 @@ const METADATA_AGE_MAX_MS = 5_000;
 const RETRY_FIRST_MS = 50;
 const RETRY_MOST_MS = 1_000;
 const OFFSET_OUT_OF_RANGE = 1;
-
-type FetchResponse = fetchV17.FetchResponse;
 
 interface Place extends TopicPartition {
   /** Where the next fetch begins; undefined until it is sought. */
@@ -186,19 +184,19 @@ export class Fetcher {
   async #request(
     node: number,
     topics: readonly { topicId: string; partitions: readonly object[] }[],
-  ): Promise<FetchResponse> {
+  ): Promise<FetchAnswer> {
     const { id, epoch } = NO_SESSION;
     const args = [FETCH_WAIT_MS, 1, FETCH_BYTES_MAX, READ_COMMITTED, id, epoch, topics, [], ''];
     try {
-      return await this.#options.cluster.request<FetchResponse>(node, 'Fetch', ...args);
+      return await this.#options.cluster.request<FetchAnswer>(node, 'Fetch', ...args);
     } catch (error) {
-      const response = responseOf<FetchResponse>(error);
+      const response = responseOf<FetchAnswer>(error);
       if (response === undefined) throw error;
       return response;
     }
   }
 
-  #take(at: TopicPartition, from: number, fetched: fetchV17.FetchResponsePartition): boolean {
+  #take(at: TopicPartition, from: number, fetched: FetchedPartition): boolean {
     const { listener } = this.#options;
     const place = this.#places.get(at.topic, at.partition);
     // Paused, sought or given away while the request was under way.

@@ -5,6 +5,7 @@ import type {
   SessionListener,
   SessionOptions,
 } from '../../../../src/adapters/kafka/client.ts';
+import { recordsOfRefused } from '../../../../src/adapters/kafka/unreadable.ts';
 import type { InboundRecord, TopicPartition, Watermarks } from '../../../../src/ports/message-bus.ts';
 import { record } from './records.ts';
 
@@ -69,6 +70,24 @@ export class FakeSession implements Session {
     this.positions.set(partition, from + count);
     this.listener.onFetched(at, records, from + count);
     return assignment;
+  }
+
+  /** Delivers a refused batch of so many offsets, from where the session stands. */
+  fetchRefused(partition: number, offsets: number): void {
+    const at = { topic: 'topic', partition };
+    const from = this.positions.get(partition) ?? 0;
+    const assignment = this.listener.admit(at, from);
+    if (assignment === undefined) throw new Error('not admitted');
+    const refused = {
+      code: 'TOO_LARGE' as const,
+      reason: 'unpacks to much',
+      firstOffset: from,
+      lastOffset: from + offsets - 1,
+      digest: 'ff',
+    };
+    this.positions.set(partition, from + offsets);
+    const records = recordsOfRefused(refused, from, { ...at, timestampMs: 0, assignment });
+    this.listener.onFetched(at, records, from + offsets);
   }
 
   crash(error: unknown = new Error('crash')): void {

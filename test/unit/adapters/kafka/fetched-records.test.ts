@@ -1,6 +1,6 @@
-import type { RecordsBatch } from '@platformatic/kafka';
 import { describe, expect, it } from 'vitest';
 import { readFetched } from '../../../../src/adapters/kafka/platformatic/fetched-records.ts';
+import type { BatchRecord, RecordBatch } from '../../../../src/adapters/kafka/record-batch.ts';
 
 const AT = { topic: 't', partition: 3 };
 const TRANSACTIONAL = 16;
@@ -12,39 +12,32 @@ interface BatchFields {
   producerId?: bigint;
   firstTimestamp?: bigint;
   maxTimestamp?: bigint;
-  records?: RecordsBatch['records'];
+  records?: BatchRecord[];
+  refused?: RecordBatch['refused'];
 }
 
-function makeBatch(firstOffset: number, count: number, fields: BatchFields = {}): RecordsBatch {
+function makeBatch(firstOffset: number, count: number, fields: BatchFields = {}): RecordBatch {
   const records = Array.from({ length: count }, (_, i) => ({
-    length: 0,
-    attributes: 0,
     timestampDelta: BigInt(i),
     offsetDelta: i,
     key: null,
     value: Buffer.from(`v${firstOffset + i}`),
-    headers: [],
+    headers: {},
   }));
   return {
     firstOffset: BigInt(firstOffset),
-    length: 0,
-    partitionLeaderEpoch: 0,
-    magic: 2,
-    crc: 0,
     attributes: 0,
     lastOffsetDelta: count - 1,
     firstTimestamp: 1_000n,
     maxTimestamp: 5_000n,
     producerId: -1n,
-    producerEpoch: 0,
-    firstSequence: 0,
     records,
     ...fields,
   };
 }
 
 /** The end of a transaction: a key of version and type, 0 to abort and 1 to commit. */
-function makeMarker(offset: number, producerId: bigint, type: 0 | 1): RecordsBatch {
+function makeMarker(offset: number, producerId: bigint, type: 0 | 1): RecordBatch {
   const [record] = makeBatch(offset, 1).records;
   if (record === undefined) throw new Error('one record');
   return makeBatch(offset, 1, {
@@ -55,7 +48,7 @@ function makeMarker(offset: number, producerId: bigint, type: 0 | 1): RecordsBat
 }
 
 const values = (
-  batches: readonly RecordsBatch[],
+  batches: readonly RecordBatch[],
   aborted: { producerId: bigint; firstOffset: bigint }[] = [],
   from = 0,
 ) => {
@@ -83,8 +76,8 @@ describe('readFetched', () => {
   });
 
   it('goes past what compaction left of a batch', () => {
-    const batch = makeBatch(10, 5);
-    batch.records.splice(1, 3);
+    const whole = makeBatch(10, 5);
+    const batch = { ...whole, records: whole.records.filter(({ offsetDelta }) => offsetDelta % 4 === 0) };
     expect(values([batch])).toEqual({ values: ['v10', 'v14'], position: 15 });
     expect(values([makeBatch(20, 5, { records: [] })], [], 20)).toEqual({ values: [], position: 25 });
   });
@@ -108,18 +101,49 @@ describe('readFetched', () => {
     expect(values(log, aborted)).toEqual({ values: ['v2', 'v3', 'v6'], position: 10 });
   });
 
-  it('keeps the last of several headers of one name, whatever the name', () => {
-    const batch = makeBatch(0, 1);
-    const [record] = batch.records;
-    const header = (name: string, value: string): [Buffer, Buffer] => [Buffer.from(name), Buffer.from(value)];
-    record?.headers.push(header('a', '1'), header('__proto__', 'p'), header('a', '2'), [
-      Buffer.from('none'),
-      null,
+  it('puts one record in the place of each that lies in a refused batch, from the position on', () => {
+    const refused = {
+      code: 'TOO_LARGE' as const,
+      reason: 'unpacks to much',
+      firstOffset: 10,
+      lastOffset: 13,
+      digest: 'ff',
+    };
+    const { records, position } = readFetched(
+      AT,
+      12,
+      [makeBatch(10, 4, { records: [], refused, attributes: LOG_APPEND_TIME }), makeBatch(14, 1)],
+      [],
+      9,
+    );
+    expect(position).toBe(15);
+    expect(records.map(({ offset, unreadable }) => [offset, unreadable])).toEqual([
+      [12, refused],
+      [13, refused],
+      [14, undefined],
     ]);
-    const headers = readFetched(AT, 0, [batch], [], 9).records[0]?.headers ?? {};
-    expect(Object.entries(headers).map(([name, value]) => [name, value.toString()])).toEqual([
-      ['a', '2'],
-      ['__proto__', 'p'],
-    ]);
+    expect(records[0]).toMatchObject({
+      ...AT,
+      key: null,
+      value: null,
+      headers: {},
+      timestampMs: 5_000,
+      assignment: 9,
+    });
+  });
+
+  it('leaves out a refused batch that its transaction aborted', () => {
+    const refused = {
+      code: 'TOO_LARGE' as const,
+      reason: 'unpacks to much',
+      firstOffset: 0,
+      lastOffset: 1,
+      digest: 'ff',
+    };
+    const batch = makeBatch(0, 2, { attributes: TRANSACTIONAL, producerId: 7n, records: [], refused });
+    expect(values([batch, makeMarker(2, 7n, 0)], [{ producerId: 7n, firstOffset: 0n }])).toEqual({
+      values: [],
+      position: 3,
+    });
   });
 });

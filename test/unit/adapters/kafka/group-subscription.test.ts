@@ -56,6 +56,7 @@ async function subscribe(options: Partial<SubscribeOptions> = {}): Promise<void>
       nextAssignment: () => ++assignments,
       onRestart: () => restarts++,
       onOutOfRange: () => undefined,
+      onUnreadable: () => undefined,
       onClosed: () => undefined,
     },
     { group: 'group', topics: ['topic'], startAt: 'earliest', ...options },

@@ -9,6 +9,7 @@ let client: FakeClient;
 let reader: PartitionReader;
 let offsets: string[];
 let outOfRange: number;
+let unreadable: number[];
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] });
@@ -20,6 +21,7 @@ beforeEach(() => {
   ];
   offsets = [];
   outOfRange = 0;
+  unreadable = [];
 });
 afterEach(async () => {
   const closed = reader.close();
@@ -41,6 +43,7 @@ async function read(options: Partial<BroadcastOptions> = {}): Promise<void> {
       assignment: 7,
       onRestart: () => undefined,
       onOutOfRange: () => outOfRange++,
+      onUnreadable: (count) => unreadable.push(count),
       onClosed: () => undefined,
     },
     { topics: ['topic'], startAt: 'earliest', ...options },
@@ -138,6 +141,16 @@ describe('PartitionReader', () => {
     await vi.advanceTimersByTimeAsync(100);
     expect(client.session.positions.get(0)).toBe(0);
     expect(await isCaughtUp()).toBe(true);
+  });
+
+  it('passes a batch that is refused, counts it, and is not given it', async () => {
+    await read();
+    client.session.fetch(0, 2);
+    client.session.fetchRefused(0, 3);
+    expect(await isCaughtUp()).toBe(true);
+    client.session.fetch(0, 1);
+    expect(offsets).toEqual(['0/5', '0/6', '0/10']);
+    expect(unreadable).toEqual([3]);
   });
 
   it('tells whoever waits for it when it is closed before', async () => {
