@@ -34,6 +34,10 @@ export async function readResult(
   const codec = codecs.for('ScoredResult');
   for (;;) {
     if (!isWanted()) return { status: 'unwanted' };
+    if (record.unreadable !== undefined) {
+      const { code, reason } = record.unreadable;
+      return { status: 'unreadable', unreadable: report(connection, record, code, reason) };
+    }
     const decoded = codec.decode(record.value);
     if (decoded.status === 'ok') return { status: 'read', result: decoded.value };
     if (decoded.status === 'unreadable')

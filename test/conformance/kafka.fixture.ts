@@ -5,8 +5,10 @@ import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
+import kafkajs from 'kafkajs';
 import { createKafkaBus } from '../../src/adapters/kafka/bus.ts';
 import type { KafkaBus } from '../../src/adapters/kafka/kafka-message-bus.ts';
+import { applyPatches } from '../../src/adapters/kafka/kafkajs/patches.ts';
 import type { KafkaBusOptions } from '../../src/adapters/kafka/options.ts';
 import { silentTelemetry } from '../../src/adapters/memory/telemetry.ts';
 import { systemClock } from '../../src/adapters/system/clock.ts';
@@ -76,6 +78,20 @@ function lineLogger(lines: string[], clock: Clock): Logger {
   return logger;
 }
 
+async function produceForeign(
+  brokers: readonly string[],
+  topic: string,
+  { value, headers }: { value: Buffer; headers: Readonly<Record<string, Buffer | null>> },
+): Promise<void> {
+  // kafkajs as it comes writes no header without a value.
+  applyPatches();
+  const kafka = new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING });
+  const producer = kafka.producer({ createPartitioner: () => () => 0 });
+  await producer.connect();
+  const messages = [{ key: value, value, headers: headers as Record<string, Buffer> }];
+  await producer.send({ topic, messages }).finally(() => producer.disconnect());
+}
+
 /** One client library on brokers that run. */
 export function kafkaFactory(
   client: Client,
@@ -111,6 +127,7 @@ export function kafkaFactory(
       buses.set(wired, wires);
       return wired;
     },
+    produceForeign: (topic, value, headers) => produceForeign(brokers, topic, { value, headers }),
     kill: async (bus) => {
       const wires = buses.get(bus as KafkaBus);
       if (wires === undefined) throw new Error('not a bus of this factory');

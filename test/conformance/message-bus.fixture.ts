@@ -14,6 +14,12 @@ export interface BusFactory {
   connect(options?: Partial<BusOptions>): Promise<MessageBus>;
   /** Ends a client as kill -9 would: no leave, no commit, no callback. It cannot be used afterwards. */
   kill(bus: MessageBus): Promise<void>;
+  /** Appends a record as a producer that is not millrace's may: its headers can be without a value. */
+  produceForeign(
+    topic: string,
+    value: Buffer,
+    headers: Readonly<Record<string, Buffer | null>>,
+  ): Promise<void>;
   /** The time that the bus lives in. Callbacks wait by it; `settle`, `eventually` and `pass` are for the test's own course. */
   readonly clock: Clock;
   /** Awaits a promise of the bus; in virtual time the clock moves on meanwhile. */

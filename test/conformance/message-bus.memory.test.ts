@@ -1,7 +1,7 @@
 import { type MemoryConnection, memoryBroker } from '../../src/adapters/memory/bus.ts';
 import { silentTelemetry } from '../../src/adapters/memory/telemetry.ts';
 import { systemClock } from '../../src/adapters/system/clock.ts';
-import type { BusOptions } from '../../src/ports/message-bus.ts';
+import type { BusOptions, Headers } from '../../src/ports/message-bus.ts';
 import { virtualClock } from '../../src/simulation/virtual-clock.ts';
 import {
   messageBusConformance,
@@ -30,6 +30,10 @@ function memoryFactory(course: Course, deliveryDelayMs: number): RestartableBusF
       });
       connections.add(connection);
       return connection;
+    },
+    produceForeign: async (topic, value, headers) => {
+      const [bus] = connections;
+      await bus?.produce({ topic, partition: 0, key: value, value, headers: headers as Headers });
     },
     kill: async (bus) => {
       for (const connection of connections) if (connection === bus) connection.crash();

@@ -41,6 +41,21 @@ export function readConformance(create: CreateFactory): void {
     }
   });
 
+  it('is not given headers without a value, which other producers can write', async () => {
+    const topic = await createTopic(run, bus, 1);
+    const headers = { none: null, ['__proto__']: null, kept: Buffer.from('x'), empty: Buffer.alloc(0) };
+    await run.settle(run.produceForeign(topic, Buffer.from('v'), headers));
+    const reading = await read({ topics: [topic], startAt: 'earliest' });
+    await run.settle(reading.reader.caughtUp);
+    const delivered = reading.records.map((record) => Object.entries(record.headers));
+    expect(delivered).toEqual([
+      [
+        ['kept', Buffer.from('x')],
+        ['empty', Buffer.alloc(0)],
+      ],
+    ]);
+  });
+
   it('from the earliest on, has delivered all that lay there once it has caught up, and goes on', async () => {
     const topic = await createTopic(run, bus, 3);
     for (const p of [0, 2]) await produceTexts(run, bus, topic, p, texts(`p${p}-`, 700));

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { crc32c } from '@node-rs/crc32';
 import type { Headers, Unreadable } from '../../ports/message-bus.ts';
-import { CODECS, UnpacksToMuch } from './codecs.ts';
+import { CODECS, type Codec, UnpacksToMuch } from './codecs.ts';
 
 /**
  * Record batches as a broker sends them (Kafka's documentation, "Record Batch"; magic 2). Both clients read them here: what a producer writes
@@ -62,7 +62,7 @@ export function unpackBudget(): UnpackBudget {
 /**
  * The batches of one partition in an answer, without a last one that is cut off and without those that the budget has no room for. A batch that unpacks
  * to more than it may, or that holds no records that can be read, is refused as a whole.
- * @throws Error where the bytes are not what the broker stored, or in a format before Kafka 0.11
+ * @throws Error where the bytes are not what the broker stored, or in a format before Kafka 0.11 or a compression after Kafka 4
  */
 export async function readBatches(bytes: Buffer, budget: UnpackBudget): Promise<RecordBatch[]> {
   const batches: RecordBatch[] = [];
@@ -84,6 +84,8 @@ export async function readBatches(bytes: Buffer, budget: UnpackBudget): Promise<
 /** Undefined where the budget has no room for it now. */
 async function readBatch(bytes: Buffer, budget: UnpackBudget): Promise<RecordBatch | undefined> {
   const head = readHead(bytes);
+  // Brokers take no such thing from producers, but a later Kafka may have more codecs: what is sound is not refused.
+  codecOf(head.attributes & COMPRESSION);
   const packed = bytes.subarray(RECORDS_AT);
   try {
     const records = await readRecords(packed, head, budget);
@@ -125,10 +127,8 @@ async function readRecords(
   { attributes, count }: BatchHead,
   budget: UnpackBudget,
 ): Promise<readonly BatchRecord[] | undefined> {
-  const compression = attributes & COMPRESSION;
-  if (compression === 0) return new RecordReader(packed, Number.POSITIVE_INFINITY).read(count);
-  const codec = CODECS[compression];
-  if (codec === undefined) throw new Error(`compression ${compression} is not known`);
+  const codec = codecOf(attributes & COMPRESSION);
+  if (codec === undefined) return new RecordReader(packed, Number.POSITIVE_INFINITY).read(count);
   if (count < 0) throw new RangeError(`a batch of ${count} records`);
   const recordsCost = count * RECORD_COST_BYTES;
   if (recordsCost >= BATCH_UNPACKED_BYTES_MAX) throw new UnpacksToMuch(BATCH_UNPACKED_BYTES_MAX);
@@ -142,10 +142,21 @@ async function readRecords(
     budget.bytes -= recordsCost + unpacked.length + reader.headers * HEADER_COST_BYTES;
     return records;
   } catch (error) {
+    // What was tried for nothing took its time, and many such batches fit into one answer.
+    budget.bytes -= room;
     // With all of the budget it may have room.
     if (error instanceof UnpacksToMuch && room < BATCH_UNPACKED_BYTES_MAX) return undefined;
     throw error instanceof UnpacksToMuch ? new UnpacksToMuch(BATCH_UNPACKED_BYTES_MAX, error) : error;
   }
+}
+
+/** Undefined for what is not packed. @throws Error for a number that is not known here */
+function codecOf(compression: number): Codec | undefined {
+  if (compression >= CODECS.length)
+    throw new Error(
+      `records of the compression ${compression} cannot be read, only of 0 to ${CODECS.length - 1}`,
+    );
+  return CODECS[compression];
 }
 
 const NO_HEADERS: Headers = Object.freeze({});

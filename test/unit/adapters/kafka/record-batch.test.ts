@@ -106,12 +106,14 @@ describe('readBatches', () => {
     }
   });
 
-  it('halts at bytes that are not those of the broker, and at the old formats', async () => {
+  it('halts at bytes that are not those of the broker, at the old formats and at a compression to come', async () => {
     const damaged = await batchBytes([{ value: 'abc', headerCount: 7 }]);
     damaged[damaged.length - 2] = 1;
     await expect(readBatches(damaged, unpackBudget())).rejects.toThrow(/checksum/);
     const old = await batchBytes([{ value: 'abc' }], { magic: 1 });
     await expect(readBatches(old, unpackBudget())).rejects.toThrow(/format 1/);
+    const later = await batchBytes([{ value: 'abc' }], { attributes: 6 });
+    await expect(readBatches(later, unpackBudget())).rejects.toThrow(/compression 6/);
   });
 });
 
@@ -168,7 +170,6 @@ describe('a batch is refused', () => {
     ['fewer records than announced', sound, { count: 2 }],
     ['a negative number of records', sound, { count: -5, codec: GZIP, lastOffsetDelta: 0 }],
     ['bytes that are not packed', sound, { attributes: 3 }],
-    ['a compression that nobody knows', sound, { attributes: 6 }],
   ])('for %s', async (_, records, batch) => {
     const refused = await read(records, { firstOffset: 40, lastOffsetDelta: 2, ...batch });
     expect(refused.records).toEqual([]);
@@ -230,10 +231,18 @@ describe('the batches of one answer', () => {
       [
         [2n, false],
         [3n, true],
+      ],
+      [
         [4n, false],
         [5n, false],
       ],
     ]);
+  });
+
+  it('do not take long where many are refused: the others wait for the next answer', async () => {
+    const bomb = await batchBytes([{ value: Buffer.alloc(33 * MB) }], { codec: ZSTD });
+    const batches = await readBatches(Buffer.concat(Array<Buffer>(300).fill(bomb)), unpackBudget());
+    expect(batches.map(({ refused }) => refused?.code)).toEqual(['TOO_LARGE', 'TOO_LARGE']);
   });
 
   it('share the budget over partitions', async () => {
