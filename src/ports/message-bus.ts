@@ -25,7 +25,7 @@ export interface InboundRecord {
   readonly headers: Headers;
   /** The assignment under which it was delivered. An acknowledgement under an older assignment is ignored. */
   readonly assignment: number;
-  /** Present where nothing of the record can be read: key and value are then null, and it is no tombstone. Readers without a group are not given it. */
+  /** Present where nothing of the record can be read: key and value are then null, and it is no tombstone. Readers without a group are given it only where they ask. */
   readonly unreadable?: Unreadable;
 }
 
@@ -69,6 +69,8 @@ export interface BroadcastOptions {
   startAt: StartAt;
   /** Default: all partitions of the topics. */
   partitions?: readonly number[];
+  /** For who counts what lies in a topic: records that are `unreadable` are delivered too. */
+  unreadable?: 'delivered';
 }
 
 /**

@@ -66,8 +66,9 @@ export async function openOutsideLedger(
     appendedMs.set(key, record.timestampMs);
   };
   const readers: Reader[] = await Promise.all([
-    bus.read({ topics: options.ingress ?? [topics.ingress()], startAt: 'latest' }, (records) =>
-      records.forEach(onIngress),
+    bus.read(
+      { topics: options.ingress ?? [topics.ingress()], startAt: 'latest', unreadable: 'delivered' },
+      (records) => records.forEach(onIngress),
     ),
     bus.read({ topics: [topics.fixed('scored-results')], startAt: 'latest' }, (records) =>
       records.forEach(onResult),

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { CompressionTypes } from 'kafkajs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ControlEvent } from '../../src/contracts/records.ts';
 import { identityKey, type RequestIdentity } from '../../src/core/outcome/identity.ts';
@@ -24,6 +25,9 @@ const REQUEST_BYTES_MAX = 65_536;
 /** Of the tenant whose topic takes more than any dead-letter topic. */
 const LARGE_RECORD_BYTES = 2 * 2 ** 20;
 const LARGE_TOPIC_BYTES = 3 * 2 ** 20;
+
+/** More than any batch may unpack to, and on the wire some 40 KB. */
+const UNPACKED_BYTES = 40 * 2 ** 20;
 
 let pipeline: InProcessPipeline;
 let stock: StockClient;
@@ -178,6 +182,29 @@ describe('records that cannot be read', () => {
         (await pipeline.client.bus.admin.committed(group, largeIngress)).get(0) === behind.offset + 1,
       'the partition advances',
     );
+  });
+
+  it('a batch that unpacks to more than a consumer takes: each of its records ends, and the partition goes on', async () => {
+    const records = [
+      { key: 'bomb', value: Buffer.alloc(UNPACKED_BYTES) },
+      { key: 'beside', value: wire.encode(requestFor('beside')) },
+    ];
+    const identities = await stock.produce(wire.ingress, 1, records, CompressionTypes.GZIP);
+    const [behind] = await produce(wire.ingress, 1, [
+      { key: Buffer.from('behind-bomb'), value: wire.encode(requestFor('behind-bomb')) },
+    ]);
+    if (behind === undefined) throw new Error('nothing was produced');
+    sent += identities.length;
+    for (const identity of identities) {
+      const landed = await results.first(identity);
+      expect(landed.result.outcome).toBe('DEAD_LETTERED');
+      expectNamed(landed, identityKey(identity), identity);
+      expectReason(landed, { code: 'TOO_LARGE', says: ['33554432', `${identities[0]?.offset} to`] });
+      await eventually(() => results.deadLettersOf(identity).length > 0, 'the dead letter');
+      const [letter] = results.deadLettersOf(identity);
+      expect(letter?.value?.toString()).toMatch(/^sha256:[0-9a-f]{64}$/);
+    }
+    expect((await results.first(behind)).result.outcome).toBe('SCORED');
   });
 
   it('a record above the limit of the topic: its producer is told, and nothing is stored', async () => {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import avro from 'avsc';
-import { Kafka, logLevel, type Message } from 'kafkajs';
+import { CompressionTypes, Kafka, logLevel, type Message } from 'kafkajs';
 import type { RequestIdentity } from '../../src/core/outcome/identity.ts';
 
 /**
@@ -11,7 +11,12 @@ export interface StockClient {
   /** Registers a schema and answers its id. */
   register(subject: string, schema: unknown): Promise<number>;
   /** Stores the messages one behind the other, and answers where each lies. */
-  produce(topic: string, partition: number, messages: readonly Message[]): Promise<RequestIdentity[]>;
+  produce(
+    topic: string,
+    partition: number,
+    messages: readonly Message[],
+    compression?: CompressionTypes,
+  ): Promise<RequestIdentity[]>;
   close(): Promise<void>;
 }
 
@@ -36,10 +41,11 @@ export async function openStockClient(): Promise<StockClient> {
         throw new Error(`the registry refused a schema: ${JSON.stringify(answer)}`);
       return answer.id;
     },
-    async produce(topic, partition, messages) {
+    async produce(topic, partition, messages, compression = CompressionTypes.None) {
       const [stored] = await producer.send({
         topic,
         acks: -1,
+        compression,
         messages: messages.map((message) => ({ ...message, partition })),
       });
       const first = Number(stored?.baseOffset);

@@ -165,7 +165,8 @@ export class PartitionReader implements Reader, SessionListener {
     const place = this.#places.get(topic, partition);
     if (place === undefined) return;
     this.#moveTo(place, position);
-    const records = noteUnreadable(fetched, this.#context);
+    const readable = noteUnreadable(fetched, this.#context);
+    const records = this.#options.unreadable === 'delivered' ? fetched : readable;
     if (records.length > 0) {
       try {
         this.#onRecords(records);

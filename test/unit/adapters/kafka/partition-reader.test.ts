@@ -153,6 +153,13 @@ describe('PartitionReader', () => {
     expect(unreadable).toEqual([3]);
   });
 
+  it('is given the records of a refused batch where it asks for them', async () => {
+    await read({ unreadable: 'delivered' });
+    client.session.fetchRefused(0, 3);
+    expect(offsets).toEqual(['0/5', '0/6', '0/7']);
+    expect(unreadable).toEqual([3]);
+  });
+
   it('tells whoever waits for it when it is closed before', async () => {
     await read();
     const waiting = expect(reader.caughtUp).rejects.toMatchObject({ code: 'CLOSED' });
