@@ -1,5 +1,5 @@
 import { SchemaRegistry as StockClient } from '@kafkajs/confluent-schema-registry';
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { confluentSchemaRegistry } from '../../src/adapters/registry/confluent.ts';
 import { memorySchemaRegistry } from '../../src/adapters/registry/memory.ts';
 import { parseType } from '../../src/contracts/avro-type.ts';
@@ -7,6 +7,7 @@ import { SCHEMAS } from '../../src/contracts/schemas.ts';
 import type { SchemaRegistry } from '../../src/ports/schema-registry.ts';
 import { EXAMPLES } from '../contract/examples.ts';
 import { decodeLearning, RECORD_NAMES, registeredCodecs } from '../contract/fixture.ts';
+import { registryThreads } from '../registry-threads.ts';
 
 function registryUrl(): string {
   const url = process.env.MILLRACE_REGISTRY_URL;
@@ -40,6 +41,10 @@ const uniqueName = (): string => `Record${process.pid}x${Date.now()}x${++serial}
 
 const ID: Field = { name: 'id', type: 'string' };
 const COUNT: Field = { name: 'count', type: 'int', default: 0 };
+
+beforeEach(({ onTestFailed }) => {
+  onTestFailed(async () => console.log(await registryThreads()));
+});
 
 describe.each(registries)('schema registry: $name', ({ connect }) => {
   it('gives a schema an id that stands for it', async () => {
