@@ -1,6 +1,7 @@
 import { SchemaRegistry as Client, COMPATIBILITY, SchemaType } from '@kafkajs/confluent-schema-registry';
 import avro from 'avsc';
 import { MillraceError } from '../../core/errors.ts';
+import { withoutCredentials } from '../../core/without-credentials.ts';
 import type { SchemaRegistry } from '../../ports/schema-registry.ts';
 import { type Patience, patientlyTwice } from './patience.ts';
 import { chooseCompatibility } from './subject-config.ts';
@@ -165,10 +166,6 @@ function unavailable(url: string, error: unknown): MillraceError {
       cause: error,
     },
   );
-}
-
-function withoutCredentials(url: string): string {
-  return url.replace(/\/\/[^/@]*@/, '//');
 }
 
 function nameOf(error: unknown): string {
