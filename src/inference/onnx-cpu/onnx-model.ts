@@ -1,9 +1,11 @@
 import { MillraceError } from '../../core/errors.ts';
 import type { Variant } from '../../core/request/family.ts';
 import type { BatchResult, ItemResult, LoadedModel, ScoreItem } from '../../ports/accelerator.ts';
+import { tableUse } from '../candidate-rows.ts';
 import { type CheckedItem, checkItem } from '../check-item.ts';
 import { type InputLayout, inputLayout } from '../input-layout.ts';
 import { emptyResult, failed, itemResult } from '../item-scores.ts';
+import type { VersionTables } from '../items/version-tables.ts';
 import type { SlabArena } from '../memory/slab-arena.ts';
 import { batchMs } from '../repository/cost.ts';
 import type { ModelVersion } from '../repository/model-version.ts';
@@ -12,6 +14,7 @@ import type { SessionThread } from './session-thread.ts';
 
 export interface OnnxModelParts {
   version: ModelVersion;
+  tables: VersionTables;
   /** Its number in the thread. */
   session: number;
   thread: SessionThread;
@@ -104,7 +107,7 @@ export class OnnxModel implements LoadedModel {
 
   #admit(item: ScoreItem, position: number, results: ItemResult[], entries: Entry[]): void {
     try {
-      entries.push({ position, item, checked: checkItem(this.#layout, item) });
+      entries.push({ position, item, checked: checkItem(this.#layout, item, this.#parts.tables) });
     } catch (error) {
       results[position] = failed(error);
     }
@@ -161,8 +164,8 @@ export class OnnxModel implements LoadedModel {
     }
     const heads = unpackHeads(checked, plan, answer.slab);
     arena.release(answer.slab);
-    const results = entries.map(({ item, checked: { count } }, i) =>
-      itemResult(version, heads[i] ?? [], item.hints, count),
+    const results = entries.map(({ item, checked: { count, candidate } }, i) =>
+      itemResult(version, heads[i] ?? [], item.hints, count, tableUse(candidate)),
     );
     return { results, computeMs: answer.computeMs, bytesMoved: plan.bytes };
   }

@@ -39,6 +39,29 @@ export async function readInside(
   }
 }
 
+/** The same without holding the file in memory. @throws MillraceError INVALID_MODEL */
+export async function digestInside(
+  root: string,
+  path: string,
+  label: string,
+): Promise<{ bytes: number; digest: string }> {
+  const file = await open(await pathInside(root, path, label), 'r');
+  try {
+    if (!(await file.stat()).isFile()) throw new MillraceError('INVALID_MODEL', `${label} is not a file`);
+    const hash = createHash('sha256');
+    const chunk = new Uint8Array(CHUNK_BYTES);
+    let bytes = 0;
+    for (;;) {
+      const { bytesRead } = await file.read(chunk, 0, chunk.length, bytes);
+      if (bytesRead === 0) return { bytes, digest: `sha256:${hash.digest('hex')}` };
+      hash.update(chunk.subarray(0, bytesRead));
+      bytes += bytesRead;
+    }
+  } finally {
+    await file.close();
+  }
+}
+
 /** The real path of a file that lies, links followed, inside `root`. @throws MillraceError INVALID_MODEL */
 export async function pathInside(root: string, path: string, label: string): Promise<string> {
   const real = await realpath(path).catch((cause: unknown) => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { VersionTables } from '../../../../src/inference/items/version-tables.ts';
 import { createSlabArena } from '../../../../src/inference/memory/slab-arena.ts';
 import { OnnxModel } from '../../../../src/inference/onnx-cpu/onnx-model.ts';
 import type { SessionThread } from '../../../../src/inference/onnx-cpu/session-thread.ts';
@@ -15,6 +16,7 @@ function modelOn(run: Run) {
   let unloads = 0;
   const model = new OnnxModel({
     version: modelVersion(configSchema.parse(toyConfig()), { terms: [] }, 0),
+    tables: VersionTables.none,
     session: 5,
     thread: {
       create: () => Promise.reject(new Error('not in this test')),
