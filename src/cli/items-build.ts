@@ -2,7 +2,7 @@ import { extname, resolve } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { openCsv } from '../adapters/item-source/csv.ts';
 import { openParquet } from '../adapters/item-source/parquet.ts';
-import { fileError } from '../config/user-file.ts';
+import { fileError, userFilePath } from '../config/user-file.ts';
 import { MillraceError } from '../core/errors.ts';
 import { type DefaultRow, ItemTableWriter } from '../inference/items/item-table-writer.ts';
 import type { Manifest } from '../inference/items/manifest.ts';
@@ -116,7 +116,7 @@ async function openItems(input: string, columns: ItemColumns): Promise<ItemSourc
       value: input,
       allowed: 'files that end with .csv, .parquet or .pq',
     });
-  return open(input, columns).catch((error: unknown) => {
+  return open(userFilePath(input), columns).catch((error: unknown) => {
     throw error instanceof MillraceError
       ? error
       : fileError('the items cannot be read', input, error, 'read');
@@ -181,9 +181,8 @@ function describe(
   folder: string,
   isNamed: boolean,
 ): string {
-  const megabytes = (bytes / 1e6).toFixed(1);
   const lines = [
-    `${name}@${version}: ${rows} rows of ${columns.length} × ${datatype}, ids ${ids}, ${megabytes} MB on disk and in memory`,
+    `${name}@${version}: ${rows} rows of ${columns.length} × ${datatype}, ids ${ids}, ${sizeOf(bytes)} on disk and in memory`,
     `written: ${folder}/${manifestFile(name)}`,
     `written: ${folder}/${rowsFile(name)}`,
   ];
@@ -192,4 +191,8 @@ function describe(
       `No input in config.yaml of the folder names it yet: table: { name: ${name}, unknown: default }`,
     );
   return `${lines.join('\n')}\n`;
+}
+
+function sizeOf(bytes: number): string {
+  return bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} KB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }

@@ -36,7 +36,8 @@ export function rowsFile(table: string): string {
 /** @throws MillraceError INVALID_MODEL */
 export async function readManifest({ root, folder, table }: TablePlace): Promise<DescribedTable> {
   const label = `${folder}/${manifestFile(table)}`;
-  const { bytes, digest } = await readInside(root, join(root, label), label, TABLE_LIMITS.manifestBytes);
+  const path = join(root, label);
+  const { bytes, digest } = await readInside(root, path, label, TABLE_LIMITS.manifestBytes).catch(notBuilt);
   const manifest = parseAs(label, manifestSchema, readJson(label, Buffer.from(bytes).toString('utf8')));
   if (manifest.name !== table)
     throw new MillraceError('INVALID_MODEL', `${label} is about another table than its name says`, {
@@ -44,6 +45,20 @@ export async function readManifest({ root, folder, table }: TablePlace): Promise
       allowed: table,
     });
   return { manifest, digest };
+}
+
+/** A config may name a table before there is one. */
+function notBuilt(error: unknown): never {
+  const cause = error instanceof MillraceError ? error.cause : undefined;
+  if (
+    !(error instanceof MillraceError) ||
+    !(cause instanceof Error && 'code' in cause && cause.code === 'ENOENT')
+  )
+    throw error;
+  throw new MillraceError('INVALID_MODEL', error.message, {
+    advice: 'config.yaml names the table; millrace items build makes it.',
+    cause,
+  });
 }
 
 /**

@@ -1,8 +1,10 @@
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { MillraceError } from '../../core/errors.ts';
 import type { ModelVersion } from '../repository/model-version.ts';
 import type { ItemTable } from './item-table.ts';
 import type { ItemTableCache } from './item-table-cache.ts';
-import { type DescribedTable, readManifest, type TablePlace } from './read-item-table.ts';
+import { type DescribedTable, readManifest, rowsFile, type TablePlace } from './read-item-table.ts';
 
 /** What a look for another table came to; no entry for one that is the same as before. */
 export type TableRenewal = { version: string; table: string } & (
@@ -14,8 +16,10 @@ interface Held {
   place: TablePlace;
   width: number;
   table: ItemTable;
-  /** Of the description that was looked at last, taken or not. */
+  /** Of its description. */
   digest: string;
+  /** What was refused last: the same files are not read again. */
+  refused?: { files: string; error: MillraceError };
 }
 
 /** The item tables of one model version. Each can be replaced while requests are scored: who found rows in one goes on to read that one. */
@@ -63,19 +67,29 @@ export class VersionTables {
 
   async #renewOne(name: string, held: Held): Promise<TableRenewal | undefined> {
     const of = { version: this.#version, table: name };
+    let files = '';
     try {
       const described = await readManifest(held.place);
       if (described.digest === held.digest || this.#cache === undefined) return undefined;
+      files = `${described.digest} ${await rowsFileState(held.place)}`;
+      if (held.refused?.files === files) throw held.refused.error;
       checkWidth(described, name, held.width);
       const table = await this.#cache.load(held.place, described);
       const from = held.table.label;
-      this.#held.set(name, { ...held, table, digest: described.digest });
+      this.#held.set(name, { place: held.place, width: held.width, table, digest: described.digest });
       return { ...of, status: 'renewed', from, to: table.label, rows: table.manifest.rows };
     } catch (error) {
       if (!(error instanceof MillraceError)) throw error;
+      if (!error.retryable) held.refused = { files, error };
       return { ...of, status: 'refused', error };
     }
   }
+}
+
+/** Changes with every file that is put in its place. */
+async function rowsFileState({ root, folder, table }: TablePlace): Promise<string> {
+  const state = await stat(join(root, folder, rowsFile(table))).catch(() => undefined);
+  return state === undefined ? 'none' : `${state.mtimeMs} ${state.size} ${state.ino}`;
 }
 
 /** Values of one row, as the input of the graph has it. */

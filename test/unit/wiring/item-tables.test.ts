@@ -2,17 +2,19 @@ import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { silentTelemetry } from '../../../src/adapters/memory/telemetry.ts';
+import { folderModelSource } from '../../../src/adapters/model-source/folder.ts';
 import { connect, type RequestInput } from '../../../src/client/client.ts';
 import { loadSettings } from '../../../src/config/load-settings.ts';
 import { makeTensor, type ScoreRequest } from '../../../src/contracts/records.ts';
 import { seededRandom } from '../../../src/core/random/seeded-random.ts';
 import { ItemTableWriter } from '../../../src/inference/items/item-table-writer.ts';
+import { describeVersion } from '../../../src/inference/repository/describe-version.ts';
 import { type Catalogue, ITEM_FEATURES, readCatalogue } from '../../../src/traffic/catalogue.ts';
 import { createRequestMaker } from '../../../src/traffic/request-maker.ts';
 import { embeddedTransport } from '../../../src/wiring/embedded-transport.ts';
 import { temporaryFolder } from '../cli/temporary-folder.ts';
 import { numberIds, textIds } from '../inference/items/table.fixture.ts';
-import { edit } from '../inference/ranker-version.ts';
+import { edit, rankerVersion } from '../inference/ranker-version.ts';
 
 /** Far more than loading a model needs on a busy machine. */
 const PATIENCE_MS = 60_000;
@@ -22,13 +24,17 @@ const LOOK_MS = 50;
 function rankerWithTable(root: string, unknown: 'default' | 'reject'): string {
   const folder = join(root, 'ranker/1');
   cpSync('models/repository/ranker/1', folder, { recursive: true });
+  nameTable(folder, unknown);
+  return folder;
+}
+
+function nameTable(folder: string, unknown: 'default' | 'reject'): void {
   edit(folder, 'config.yaml', (text) =>
     text.replace(
       /axes: \[candidate, feature\] \}/,
       `axes: [candidate, feature], table: { name: catalogue, unknown: ${unknown} } }`,
     ),
   );
-  return folder;
 }
 
 /** @param scale of every feature: another one gives other scores */
@@ -141,6 +147,35 @@ it(
       /catalogue@1 has no row for 2 of 3 ids, the first of them \(got "sku-9"\)/,
     );
     expect(await score(withIds(inline, inline.candidateIds))).toMatchObject({ outcome: 'SCORED' });
+    await client.close();
+  },
+  2 * PATIENCE_MS,
+);
+
+it(
+  'a version that is published brings its own table',
+  async () => {
+    const folder = temporaryFolder();
+    const root = folder.path('models');
+    const catalogue = await buildCatalogue(rankerWithTable(root, 'default'), 'of-the-folder', 1);
+    const published = rankerVersion(folder.path('shared'), '7');
+    nameTable(published, 'default');
+    await buildCatalogue(published, 'of-version-7', 1);
+    const { client, score } = await open(root);
+    const described = await describeVersion(folderModelSource(), published, new AbortController().signal);
+    expect(described.files.map(({ name }) => name)).toContain('items.catalogue.bin');
+    const body = JSON.stringify({ ...described, source: published });
+    await client.control.publish({ scope: 'model/ranker', type: 'PUBLISH_MODEL', body });
+    const inline = requestFor(catalogue, 16);
+    const byIds = withIds(inline, inline.candidateIds);
+    await vi.waitFor(async () => {
+      const result = await score({ ...byIds, model: 'ranker@7' });
+      expect(result).toMatchObject({ outcome: 'SCORED', itemTableVersion: 'catalogue@of-version-7' });
+    }, PATIENCE_MS);
+    const { requestId: _, ...rows } = inline;
+    const ofRows = await score({ ...rows, model: 'ranker@7' });
+    expect((await score({ ...byIds, model: 'ranker@7' })).scores).toEqual(ofRows.scores);
+    expect(await score(byIds)).toMatchObject({ itemTableVersion: 'catalogue@of-the-folder' });
     await client.close();
   },
   2 * PATIENCE_MS,

@@ -1,4 +1,5 @@
 import { realpathSync } from 'node:fs';
+import { truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { growingRepository } from '../../../../src/inference/repository/growing-repository.ts';
@@ -117,7 +118,14 @@ describe('the tables of a version', () => {
     expect(await repository.renewItemTables()).toMatchObject([
       { status: 'refused', error: { code: 'INVALID_MODEL' } },
     ]);
+    const [refused] = await repository.renewItemTables();
+    expect(await repository.renewItemTables()).toEqual([refused]);
     expect(tables.get('catalogue').label).toBe('catalogue@2');
+    await buildTable(place, { ...ROWS, version: '4' });
+    await truncate(join(place.root, place.folder, 'items.catalogue.bin'), 8);
+    expect(await repository.renewItemTables()).toMatchObject([
+      { status: 'refused', error: { message: expect.stringContaining('is cut short') } },
+    ]);
     await buildTable(place, { ...ROWS, version: '4' });
     expect(await repository.renewItemTables()).toMatchObject([{ status: 'renewed', to: 'catalogue@4' }]);
     expect(await repository.renewItemTables()).toEqual([]);
