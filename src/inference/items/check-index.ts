@@ -21,7 +21,8 @@ export function checkIndex(label: string, manifest: Manifest, buffer: SharedArra
   if (directory[0] !== 0 || directory[buckets] !== rows)
     throw broken(label, 'its directory does not cover all rows');
   for (let bucket = 0; bucket < buckets; bucket += 1) {
-    const [start = 0, end = 0] = [directory[bucket], directory[bucket + 1]];
+    const start = directory[bucket] ?? 0;
+    const end = directory[bucket + 1] ?? 0;
     if (end < start || end > rows) throw broken(label, `bucket ${bucket} ends before it begins`);
     if (end - start > BUCKET_ENTRIES_MAX)
       throw broken(label, `bucket ${bucket} has ${end - start} entries, more than ${BUCKET_ENTRIES_MAX}`);

@@ -4,6 +4,7 @@ import { ItemTable } from './item-table.ts';
 import type { LoadAnswer, LoadOrder } from './load-messages.ts';
 import { type DescribedTable, readManifest, type TablePlace } from './read-item-table.ts';
 
+const YOUNG_GENERATION_MB = 2;
 export const TABLE_BYTES_MAX = 4 * 1024 ** 3;
 
 /** The item tables of a process: whoever asks for the same one gets the same memory. A table that nobody holds any more is let go. */
@@ -40,7 +41,11 @@ export class ItemTableCache {
 
 function readAside(order: LoadOrder): Promise<SharedArrayBuffer> {
   const host = import.meta.url.endsWith('.ts') ? './load-host.ts' : './load-host.js';
-  const worker = new Worker(new URL(host, import.meta.url), { workerData: order });
+  const worker = new Worker(new URL(host, import.meta.url), {
+    workerData: order,
+    // It makes hardly any objects: a heap that grows for them would stay with the process.
+    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
+  });
   return new Promise((resolve, reject) => {
     worker.once('message', (answer: LoadAnswer) => {
       if (answer.kind === 'read') resolve(answer.buffer);

@@ -31,6 +31,8 @@ export class ItemTable {
   /** INT64 ids, low half first. */
   readonly #idHalves: Uint32Array;
   readonly #width: number;
+  /** INT8 only, a column each. */
+  readonly #scales: Float64Array;
   /** Aligned copies of ids that are looked up, and the buckets they may be in: used within one call. */
   #wanted = new Uint32Array(0);
   #from = new Uint32Array(0);
@@ -44,6 +46,7 @@ export class ItemTable {
     this.manifest = manifest;
     this.#buffer = buffer;
     this.#width = manifest.columns.length;
+    this.#scales = Float64Array.from(manifest.scales ?? []);
     this.#shift = shiftOf(buckets);
     this.#directory = new Uint32Array(buffer, layout.directory, buckets + 1);
     this.#rowOf = new Uint32Array(buffer, layout.rowOf, rows);
@@ -73,9 +76,9 @@ export class ItemTable {
 
   /** Writes the rows as FP32 [rows.length, width] at `offset`, a multiple of 8. */
   write(rows: Uint32Array, target: ArrayBuffer, offset: number): void {
-    const { datatype, scales } = this.manifest;
+    const { datatype } = this.manifest;
     this.#readAhead(rows, this.#width * ELEMENT_BYTES[datatype]);
-    if (datatype === 'int8') this.#writeScaled(rows, target, offset, scales ?? []);
+    if (datatype === 'int8') this.#writeScaled(rows, target, offset);
     else if (this.#width % 2 === 0) this.#writePairs(rows, target, offset);
     else this.#writeSingles(rows, target, offset);
   }
@@ -83,9 +86,14 @@ export class ItemTable {
   #findInt64(contents: Uint8Array, rows: Uint32Array): void {
     const count = rows.length;
     this.#makeRoom(count);
-    const [wanted, from, until] = [this.#wanted, this.#from, this.#until];
+    const wanted = this.#wanted;
+    const from = this.#from;
+    const until = this.#until;
     new Uint8Array(wanted.buffer).set(contents.subarray(0, 8 * count));
-    const [directory, halves, rowOf, shift] = [this.#directory, this.#idHalves, this.#rowOf, this.#shift];
+    const directory = this.#directory;
+    const halves = this.#idHalves;
+    const rowOf = this.#rowOf;
+    const shift = this.#shift;
     for (let k = 0; k < count; k += 1) {
       const bucket = bucketOf(hashInt64(wanted[2 * k] ?? 0, wanted[2 * k + 1] ?? 0), shift);
       from[k] = directory[bucket] ?? 0;
@@ -99,7 +107,9 @@ export class ItemTable {
     this.#ahead ^= ahead;
     const nowhere = this.manifest.rows;
     for (let k = 0; k < count; k += 1) {
-      const [low, high, end] = [wanted[2 * k], wanted[2 * k + 1], until[k] ?? 0];
+      const low = wanted[2 * k];
+      const high = wanted[2 * k + 1];
+      const end = until[k] ?? 0;
       let row = nowhere;
       for (let entry = from[k] ?? 0; entry < end; entry += 1) {
         if (halves[2 * entry] !== low || halves[2 * entry + 1] !== high) continue;
@@ -198,15 +208,16 @@ export class ItemTable {
     }
   }
 
-  #writeScaled(rows: Uint32Array, target: ArrayBuffer, offset: number, scales: readonly number[]): void {
+  #writeScaled(rows: Uint32Array, target: ArrayBuffer, offset: number): void {
     const width = this.#width;
+    const scales = this.#scales;
     const source = new Int8Array(this.#buffer, 0, (this.manifest.rows + 1) * width);
     const out = new Float32Array(target, offset, rows.length * width);
     let to = 0;
     for (let k = 0; k < rows.length; k += 1) {
-      const start = (rows[k] ?? 0) * width;
-      for (let column = 0; column < width; column += 1, to += 1)
-        out[to] = (source[start + column] ?? 0) * (scales[column] ?? 0);
+      let from = (rows[k] ?? 0) * width;
+      for (let column = 0; column < width; column += 1, from += 1, to += 1)
+        out[to] = (source[from] ?? 0) * (scales[column] ?? 0);
     }
   }
 }
