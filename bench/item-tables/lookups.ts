@@ -5,7 +5,7 @@ import { percentile } from '../pipeline/statistics.ts';
 import { idOf, numberOf, type TableShape } from './tables.ts';
 
 export const LOOKUP_ROWS = 256;
-const REQUESTS = 4_000;
+const REQUESTS = 800;
 const ROUNDS = 3;
 
 /** How ids are drawn: all alike, or by Zipf's law, the nth most popular in proportion to 1/n. */
