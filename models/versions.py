@@ -24,7 +24,7 @@ from compiling import compile_graph, naive_run
 from config_file import CLICK_ALONE, CLICK_AND_CONVERSION, Ranking, write_config
 from cost import write_cost
 from export import REPOSITORY, open_session
-from golden import write_golden
+from golden import CASES_WITH_CANDIDATES, write_golden
 from naive_export import export_naive
 from population import USER_WIDTH, Population
 
@@ -73,7 +73,7 @@ def write_version(version: CommittedVersion, catalogue: Catalogue, people: Popul
     report = compile_graph(naive, folder)
     description = f"{version.description}, trained on a synthetic catalogue"
     write_config(folder, version.family, version.number, version.variant, description, version.ranking, report["usesTiles"])
-    write_golden(folder, version.family, version.number, heads, naive_run(naive, heads), catalogue, people)
+    write_golden(folder, version.family, version.number, heads, naive_run(naive, heads), catalogue, people, CASES_WITH_CANDIDATES)
     return {
         "family": version.family, "version": version.number, "variant": version.variant,
         "modelBytes": (folder / "model.onnx").stat().st_size, "nodes": report["nodes"], "artefactTensors": len(report["artefact"]),
@@ -83,7 +83,7 @@ def write_version(version: CommittedVersion, catalogue: Catalogue, people: Popul
 
 
 def rounded(row: dict[str, float]) -> dict[str, float]:
-    return {name: float(f"{value:.4g}") for name, value in row.items()}
+    return {name: value if name == "candidates" else float(f"{value:.4g}") for name, value in row.items()}
 
 
 def main() -> None:
