@@ -1,4 +1,7 @@
-"""The architectures that are compared, each below 100 000 parameters, and all given the same inputs."""
+"""The architectures that are compared, each below 100 000 parameters, and all given the same inputs.
+
+The wide GLM-DCNv2 is the attention ranker without its attention: it tells what of the gain is the trunk's.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +37,7 @@ class Architecture:
 ARCHITECTURES = [
     Architecture("dcn", "DCNv2", Dcn, {**SMALL, "masked": False}, ("dcn", "layers")),
     Architecture("glm", "GLM-DCNv2", Dcn, {**SMALL, "masked": True}, ("dcn", "layers")),
+    Architecture("glm-wide", "GLM-DCNv2, wide", Dcn, {**WIDE, "masked": True}, ("dcn", "layers")),
     Architecture("dca", "Deep Cross Attention", Dca, {**WIDE, **ATTENTION}, ("dca", "dcn", "layers")),
     Architecture("two-tower", "two towers", TwoTower, {"hidden": 96, "width": 32}, ("two_tower", "dcn")),
 ]
