@@ -131,7 +131,7 @@ against the ten best by the truth.
 {against(report, name)}{public_check(name)}
 ## Speed
 
-Requests per second of one thread, onnxruntime on the CPU ({measured['historyRows']} history rows), the forms in turn, by `millrace model compile`. Absolute figures are of a busy machine; ratios hold.
+Requests per second of one thread, onnxruntime on the CPU ({measured['historyRows']} history rows), the forms in turn, by `millrace model compile`. The machine was busy: of two runs the faster is given, and single figures can be off by much.
 
 {throughput_table(entry)}
 
