@@ -1,46 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { readFetched } from '../../../../src/adapters/kafka/platformatic/fetched-records.ts';
-import type { BatchRecord, RecordBatch } from '../../../../src/adapters/kafka/record-batch.ts';
+import type { RecordBatch } from '../../../../src/adapters/kafka/record-batch.ts';
+import { batchOf } from './record-batches.ts';
 
 const AT = { topic: 't', partition: 3 };
 const TRANSACTIONAL = 16;
 const CONTROL = 32;
 const LOG_APPEND_TIME = 8;
 
-interface BatchFields {
-  attributes?: number;
-  producerId?: bigint;
-  firstTimestamp?: bigint;
-  maxTimestamp?: bigint;
-  records?: BatchRecord[];
-  refused?: RecordBatch['refused'];
-}
-
-function makeBatch(firstOffset: number, count: number, fields: BatchFields = {}): RecordBatch {
-  const records = Array.from({ length: count }, (_, i) => ({
-    timestampDelta: BigInt(i),
-    offsetDelta: i,
-    key: null,
-    value: Buffer.from(`v${firstOffset + i}`),
-    headers: {},
-  }));
-  return {
-    firstOffset: BigInt(firstOffset),
-    attributes: 0,
-    lastOffsetDelta: count - 1,
-    firstTimestamp: 1_000n,
-    maxTimestamp: 5_000n,
-    producerId: -1n,
-    records,
-    ...fields,
-  };
-}
-
 /** The end of a transaction: a key of version and type, 0 to abort and 1 to commit. */
 function makeMarker(offset: number, producerId: bigint, type: 0 | 1): RecordBatch {
-  const [record] = makeBatch(offset, 1).records;
+  const [record] = batchOf(offset, 1).records;
   if (record === undefined) throw new Error('one record');
-  return makeBatch(offset, 1, {
+  return batchOf(offset, 1, {
     attributes: TRANSACTIONAL | CONTROL,
     producerId,
     records: [{ ...record, key: Buffer.from([0, 0, 0, type]) }],
@@ -58,7 +30,7 @@ const values = (
 
 describe('readFetched', () => {
   it('gives the records from the position on, with their place and assignment', () => {
-    const { records, position } = readFetched(AT, 12, [makeBatch(10, 4), makeBatch(14, 1)], [], 9);
+    const { records, position } = readFetched(AT, 12, [batchOf(10, 4), batchOf(14, 1)], [], 9);
     expect(records.map(({ offset }) => offset)).toEqual([12, 13, 14]);
     expect(records[0]).toMatchObject({
       topic: 't',
@@ -71,27 +43,27 @@ describe('readFetched', () => {
   });
 
   it("takes the broker's time where the topic is stamped with it, which the records do not carry", () => {
-    const { records } = readFetched(AT, 0, [makeBatch(0, 2, { attributes: LOG_APPEND_TIME })], [], 9);
+    const { records } = readFetched(AT, 0, [batchOf(0, 2, { attributes: LOG_APPEND_TIME })], [], 9);
     expect(records.map(({ timestampMs }) => timestampMs)).toEqual([5_000, 5_000]);
   });
 
   it('goes past what compaction left of a batch', () => {
-    const whole = makeBatch(10, 5);
+    const whole = batchOf(10, 5);
     const batch = { ...whole, records: whole.records.filter(({ offsetDelta }) => offsetDelta % 4 === 0) };
     expect(values([batch])).toEqual({ values: ['v10', 'v14'], position: 15 });
-    expect(values([makeBatch(20, 5, { records: [] })], [], 20)).toEqual({ values: [], position: 25 });
+    expect(values([batchOf(20, 5, { records: [] })], [], 20)).toEqual({ values: [], position: 25 });
   });
 
   it('leaves out what a transaction aborted, and nothing else of anybody', () => {
     const log = [
-      makeBatch(0, 2, { attributes: TRANSACTIONAL, producerId: 7n }),
-      makeBatch(2, 1, { attributes: TRANSACTIONAL, producerId: 8n }),
-      makeBatch(3, 1, { producerId: 7n }),
+      batchOf(0, 2, { attributes: TRANSACTIONAL, producerId: 7n }),
+      batchOf(2, 1, { attributes: TRANSACTIONAL, producerId: 8n }),
+      batchOf(3, 1, { producerId: 7n }),
       makeMarker(4, 7n, 0),
       makeMarker(5, 8n, 1),
-      makeBatch(6, 1, { attributes: TRANSACTIONAL, producerId: 7n }),
+      batchOf(6, 1, { attributes: TRANSACTIONAL, producerId: 7n }),
       makeMarker(7, 7n, 1),
-      makeBatch(8, 1, { attributes: TRANSACTIONAL, producerId: 7n }),
+      batchOf(8, 1, { attributes: TRANSACTIONAL, producerId: 7n }),
       makeMarker(9, 7n, 0),
     ];
     const aborted = [
@@ -112,7 +84,7 @@ describe('readFetched', () => {
     const { records, position } = readFetched(
       AT,
       12,
-      [makeBatch(10, 4, { records: [], refused, attributes: LOG_APPEND_TIME }), makeBatch(14, 1)],
+      [batchOf(10, 4, { records: [], refused, attributes: LOG_APPEND_TIME }), batchOf(14, 1)],
       [],
       9,
     );
@@ -140,7 +112,7 @@ describe('readFetched', () => {
       lastOffset: 1,
       digest: 'ff',
     };
-    const batch = makeBatch(0, 2, { attributes: TRANSACTIONAL, producerId: 7n, records: [], refused });
+    const batch = batchOf(0, 2, { attributes: TRANSACTIONAL, producerId: 7n, records: [], refused });
     expect(values([batch, makeMarker(2, 7n, 0)], [{ producerId: 7n, firstOffset: 0n }])).toEqual({
       values: [],
       position: 3,
