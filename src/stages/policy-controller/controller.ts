@@ -138,13 +138,14 @@ export class Controller {
     const commands = await this.#log.commands();
     const stored = await this.#pointers.highestTerm(scopesOf(taken.entries, commands));
     if (stored >= taken.term) taken = await this.#log.fence(takes, over, stored);
-    const { term, entries } = taken;
+    const { term, entries, appendedMs } = taken;
     over.throwIfAborted();
+    this.#time.begin(appendedMs);
     this.#unasked = 0;
     this.#pointers.forget();
     this.#replay(entries, commands, committedOffset);
     this.#state = evolve(this.#state, { type: 'leadership-taken', term });
-    this.#time.begin(this.#state.lastMs);
+    this.#time.reach(this.#state.lastMs);
     for (const scope of this.#state.scopes.keys()) await this.#takeOver(scope, over);
     await this.#catalogue.bring(this.#state, over);
   }
