@@ -19,6 +19,8 @@ export interface MemoryControlServer {
   start(): void;
   /** Forgets everything, as a store that was flushed or came back without its disk. */
   empty(): void;
+  /** Forgets these and keeps the rest, as a store that evicts keys to make room. */
+  lose(what: 'documents' | 'envelopes' | 'revocations'): void;
   /** Hints get lost while `losing` is true, as pub/sub messages do. */
   loseHints(losing: boolean): void;
   /** Remembers what is stored now; the answer puts that back, as a store restored from an old snapshot. */
@@ -38,6 +40,7 @@ export function memoryControlServer({ clock }: { clock: Clock }): MemoryControlS
     stop: () => server.stop(),
     start: () => server.start(),
     empty: () => server.restore(NOTHING),
+    lose: (what) => server.restore({ ...server.backup(), [what]: NOTHING[what] }),
     loseHints: (losing) => server.loseHints(losing),
     backup: () => {
       const state = server.backup();
