@@ -1,12 +1,14 @@
 /**
  * Stores a pointer where its epoch is higher than the stored one and its term not lower; or where it means the same, and its term is higher, or its
- * term is the same and the beat of its canary higher. Then hints the watchers.
+ * term is the same and the beat of its canary higher. One that cannot be read counts as none. Then hints the watchers.
  * KEYS pointer · ARGV epoch, term, beat, what the pointer means (all but term and beat) as canonical JSON, pointer as JSON, channel · answers nil
  * where applied, else the stored pointer.
  */
 export const WRITE_POINTER = `
 local current = redis.call('HMGET', KEYS[1], 'epoch', 'term', 'pointer', 'beat', 'meaning')
-if current[1] then
+local readable, stored = pcall(cjson.decode, current[3] or '')
+local isPointer = readable and type(stored) == 'table' and type(stored.stable) == 'table'
+if isPointer and stored.epoch == tonumber(current[1]) and stored.term == tonumber(current[2]) then
   local rises = tonumber(ARGV[1]) > tonumber(current[1]) and tonumber(ARGV[2]) >= tonumber(current[2])
   local later = tonumber(ARGV[2]) - tonumber(current[2])
   local renews = current[4] and later == 0 and tonumber(ARGV[3]) > tonumber(current[4])

@@ -1,4 +1,5 @@
 import { isSameJson } from '../../core/control/same-json.ts';
+import { MillraceError } from '../../core/errors.ts';
 import { pointerOf, type ScopeState } from '../../core/rollout/rollout-state.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { PolicyPointer, PolicyRef } from '../../ports/control-store.ts';
@@ -89,11 +90,11 @@ export class PointerWriter {
    * @returns as `bring` does
    */
   async reconcile(name: string, scope: ScopeState, term: number): Promise<Ahead | undefined> {
-    const { store, telemetry } = this.#deps;
+    const { telemetry } = this.#deps;
     const pointer = this.#pointer(name, scope, term);
     if (pointer === undefined) return undefined;
     try {
-      const stored = await store.readPointer(name);
+      const stored = await this.#readable(name);
       if (stored !== undefined && stored.term === term && meansTheSame(stored, pointer)) {
         await this.#named.restore(name, pointer);
         return undefined;
@@ -106,6 +107,16 @@ export class PointerWriter {
       return await this.#write(name, scope, term);
     } catch (error) {
       telemetry.logger.debug({ scope: name, error: String(error) }, 'the control store does not answer');
+      return undefined;
+    }
+  }
+
+  /** A pointer that is none is as good as lost: routers refuse it. */
+  async #readable(name: string): Promise<PolicyPointer | undefined> {
+    try {
+      return await this.#deps.store.readPointer(name);
+    } catch (error) {
+      if (!(error instanceof MillraceError) || error.code !== 'MALFORMED') throw error;
       return undefined;
     }
   }

@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { makeControlCommand } from '../../../../src/contracts/records.ts';
 import { catalogueEpoch } from '../../../../src/core/control/published-models.ts';
+import { MillraceError } from '../../../../src/core/errors.ts';
 import { CATALOGUE_SCOPE } from '../../../../src/core/model/catalogue.ts';
 import type { PointerWrite, PolicyPointer } from '../../../../src/ports/control-store.ts';
 import { publishedModel, sha256 } from '../../core/model/model.fixture.ts';
+import { changed } from '../request-router/policy-source.fixture.ts';
 import { type ControlRoom, lead, openControlRoom, publish, SCOPE, told } from './controller.fixture.ts';
 import { expectExplained, rolling } from './rollout.fixture.ts';
 
@@ -162,6 +164,28 @@ describe('a store that differs from the log at the same epoch', () => {
 });
 
 describe('a store that lost', () => {
+  it('the sense of a pointer has it again', async () => {
+    const room = await openControlRoom();
+    const store = room.server.connect();
+    let isGarbled = false;
+    const garbled = changed(store, {
+      async readPointer(scope) {
+        if (isGarbled) throw new MillraceError('MALFORMED', 'that is no pointer');
+        return store.readPointer(scope);
+      },
+      async writePointer(scope, pointer) {
+        isGarbled = false;
+        return store.writePointer(scope, pointer);
+      },
+    });
+    await lead(room, { deps: { ...deps, store: garbled } });
+    await room.send(publish(1));
+    await room.world.clock.advanceBy(100);
+    isGarbled = true;
+    await room.world.clock.advanceBy(RECONCILED_MS);
+    expect(isGarbled).toBe(false);
+  });
+
   it('the texts and the catalogue, and no pointer, has them again', async () => {
     const { room, leading } = await rolling({}, { deps });
     await room.send(publishModel('3'));
