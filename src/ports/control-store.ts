@@ -55,8 +55,9 @@ export interface Lease {
 export interface ControlStore {
   readPointer(scope: string): Promise<PolicyPointer | undefined>;
   /**
-   * Applies only where `pointer.epoch` is higher than the stored one and `pointer.term` not lower; or, to renew a canary, where nothing but its
-   * `beat` differs from the stored one and is higher. Then hints all watchers. Anything else is stale.
+   * Applies only where `pointer.epoch` is higher than the stored one and `pointer.term` not lower; or where it means the same and its `term` is
+   * higher, by which a new leader takes the store over from the one before; or, to renew a canary, where nothing but its `beat` differs from the
+   * stored one and is higher. Then hints all watchers. Anything else is stale.
    */
   writePointer(scope: string, pointer: PolicyPointer): Promise<PointerWrite>;
   /**
@@ -69,6 +70,8 @@ export interface ControlStore {
    * @throws MillraceError TOO_LARGE where there is more: somebody else wrote it
    */
   readDocument(digest: string): Promise<Uint8Array | undefined>;
+  /** Whether there is a document under that digest, without reading it. */
+  hasDocument(digest: string): Promise<boolean>;
   /** Stores who vouches for the document of this digest, in place of who did before: a text may be signed anew. */
   putEnvelope(digest: string, bytes: Uint8Array): Promise<void>;
   /** Nobody's memory is filled by it: of more than ENVELOPE_BYTES_MAX, which is no envelope, the end may be missing. */

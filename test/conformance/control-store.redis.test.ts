@@ -168,6 +168,21 @@ describe('ControlStore on Redis that misbehaves', () => {
     redis.disconnect();
   });
 
+  it.each([
+    ['no JSON', { epoch: '3', term: '1', pointer: '{' }],
+    ['no pointer', { epoch: '3', term: '1', pointer: '{"epoch":3,"term":1}' }],
+    ['no number', { epoch: 'x', term: '1', pointer: JSON.stringify(pointer(3, 1)) }],
+    ['nothing but an epoch', { epoch: '3' }],
+    ['another epoch than it says', { epoch: '3', term: '1', pointer: JSON.stringify(pointer(9, 1)) }],
+  ])('writes over what is %s', async (_what, fields) => {
+    const redis = new Redis(redisUrl());
+    await redis.hset(`${prefix}:ptr:prod`, fields);
+    redis.disconnect();
+    expect(await store.writePointer('prod', pointer(2, 1))).toEqual({ status: 'applied' });
+    expect(await store.readPointer('prod')).toEqual(pointer(2, 1));
+    expect((await store.writePointer('prod', pointer(1, 1))).status).toBe('stale');
+  });
+
   it('says MALFORMED of a pointer that cannot be read', async () => {
     const redis = new Redis(redisUrl());
     await redis.hset(`${prefix}:ptr:prod`, { epoch: '3', term: '1', pointer: '{"epoch":"x"}' });

@@ -51,6 +51,11 @@ function withCanary(epoch: number, term: number, fields: Partial<CanaryPointer> 
   return { ...pointer(epoch, term), canary };
 }
 
+/** The same of another leader. */
+function withTerm(term: number, pointer: PolicyPointer): PolicyPointer {
+  return { ...pointer, term };
+}
+
 /** Every promise of the port `ControlStore`, asked of one adapter. */
 export function controlStoreConformance(name: string, create: () => Promise<StoreFactory>): void {
   describe(`ControlStore on ${name}`, () => {
@@ -96,21 +101,48 @@ export function controlStoreConformance(name: string, create: () => Promise<Stor
         },
       );
 
+      it('is taken over by a later term that means the same, and then takes nothing of the term before', async () => {
+        await store.writePointer('prod', pointer(5, 3));
+        const taken = withTerm(4, pointer(5, 3));
+        expect(await other.writePointer('prod', taken)).toEqual({ status: 'applied' });
+        expect(await store.readPointer('prod')).toEqual(taken);
+        for (const late of [pointer(6, 3), pointer(5, 3), withCanary(6, 3)])
+          expect(await store.writePointer('prod', late)).toEqual({ status: 'stale', current: taken });
+        expect(await store.writePointer('prod', pointer(6, 4))).toEqual({ status: 'applied' });
+      });
+
+      it('of a canary is taken over with its beats, and renewed by the later term alone', async () => {
+        await store.writePointer('prod', withCanary(5, 3, { beat: 50 }));
+        await other.writePointer('prod', withTerm(4, withCanary(5, 3, { beat: 1 })));
+        const writes = [
+          { next: withCanary(5, 3, { beat: 51 }), applied: false },
+          { next: withTerm(4, withCanary(5, 3, { beat: 1 })), applied: false },
+          { next: withTerm(4, withCanary(5, 3, { beat: 2 })), applied: true },
+        ];
+        for (const { next, applied } of writes)
+          expect((await store.writePointer('prod', next)).status).toBe(applied ? 'applied' : 'stale');
+      });
+
       it('only rises, whatever is written in whatever order', async () => {
         let scope = 0;
-        const writes = fc.array(fc.tuple(fc.nat({ max: 12 }), fc.nat({ max: 4 })), {
-          minLength: 1,
-          maxLength: 25,
-        });
+        const writes = fc.array(
+          fc.tuple(fc.nat({ max: 12 }), fc.nat({ max: 4 }), fc.constantFrom('a', 'b')),
+          {
+            minLength: 1,
+            maxLength: 25,
+          },
+        );
         await fc.assert(
           fc.asyncProperty(writes, async (pairs) => {
             scope++;
             let expected: PolicyPointer | undefined;
-            for (const [epoch, term] of pairs) {
+            for (const [epoch, term, name] of pairs) {
               const rises = expected === undefined || (epoch > expected.epoch && term >= expected.term);
-              const written = await store.writePointer(`scope-${scope}`, pointer(epoch, term));
-              expect(written.status).toBe(rises ? 'applied' : 'stale');
-              if (rises) expected = pointer(epoch, term);
+              const takesOver =
+                epoch === expected?.epoch && name === expected.stable.name && term > expected.term;
+              const written = await store.writePointer(`scope-${scope}`, pointer(epoch, term, name));
+              expect(written.status).toBe(rises || takesOver ? 'applied' : 'stale');
+              if (rises || takesOver) expected = pointer(epoch, term, name);
               expect(await other.readPointer(`scope-${scope}`)).toEqual(expected);
             }
           }),
@@ -153,8 +185,27 @@ export function controlStoreConformance(name: string, create: () => Promise<Stor
           next: withCanary(5, 3, { beat: 11, leaseMs: 1 }),
           applied: false,
         },
-        { what: 'a higher beat of a later term', next: withCanary(5, 4, { beat: 11 }), applied: false },
-        { what: 'a higher beat of an earlier term', next: withCanary(5, 2, { beat: 11 }), applied: false },
+        {
+          what: 'a higher beat of a later term',
+          next: withTerm(4, withCanary(5, 3, { beat: 11 })),
+          applied: true,
+        },
+        {
+          what: 'a lower beat of a later term',
+          next: withTerm(4, withCanary(5, 3, { beat: 1 })),
+          applied: true,
+        },
+        {
+          what: 'another percent of a later term',
+          next: withTerm(4, withCanary(5, 3, { beat: 11, percent: 50 })),
+          applied: false,
+        },
+        { what: 'no canary of a later term', next: withTerm(4, pointer(5, 3)), applied: false },
+        {
+          what: 'a higher beat of an earlier term',
+          next: withTerm(2, withCanary(5, 3, { beat: 11 })),
+          applied: false,
+        },
         {
           what: 'a higher beat and another stable policy',
           next: { ...withCanary(5, 3, { beat: 11 }), stable: pointer(6, 3).stable },
@@ -212,9 +263,12 @@ export function controlStoreConformance(name: string, create: () => Promise<Stor
         { what: 'every byte', bytes: Uint8Array.from({ length: 256 }, (_, byte) => byte) },
         { what: '64 KB', bytes: new Uint8Array(65_536).fill(7) },
       ])('keeps $what byte for byte', async ({ bytes }) => {
+        expect(await other.hasDocument('sha256:abc')).toBe(false);
         await store.putDocument('sha256:abc', bytes);
         expect(await other.readDocument('sha256:abc')).toEqual(bytes);
         expect(await other.readDocument('sha256:abd')).toBeUndefined();
+        expect(await other.hasDocument('sha256:abc')).toBe(true);
+        expect(await other.hasDocument('sha256:abd')).toBe(false);
       });
 
       it('are taken up to the limit, and refused beyond it', async () => {

@@ -87,13 +87,22 @@ export function listBus(clock: Clock): MessageBus & { of(topic: string): readonl
 
 type ControllerStore = Pick<
   ControlStore,
-  'readPointer' | 'writePointer' | 'putDocument' | 'putEnvelope' | 'putRevocations'
+  | 'readPointer'
+  | 'writePointer'
+  | 'hasDocument'
+  | 'putDocument'
+  | 'putEnvelope'
+  | 'readEnvelope'
+  | 'putRevocations'
+  | 'readRevocations'
 >;
 
 /** A store that keeps its promises, and is away for so many calls. */
 export class ListStore implements ControllerStore {
   readonly pointers = new Map<string, PolicyPointer>();
   readonly documents = new Map<string, Uint8Array>();
+  readonly #envelopes = new Map<string, Uint8Array>();
+  #revocations: Uint8Array | undefined;
   away = 0;
   /** What a write did that the port forbids. */
   broken: string | undefined;
@@ -107,7 +116,7 @@ export class ListStore implements ControllerStore {
     this.#answer();
     const current = this.pointers.get(scope);
     const isNewer = current === undefined || (pointer.epoch > current.epoch && pointer.term >= current.term);
-    if (!isNewer && !renews(current, pointer)) return { status: 'stale', current };
+    if (!isNewer && !goesOn(current, pointer)) return { status: 'stale', current };
     for (const { digest } of [
       pointer.stable,
       ...(pointer.canary === undefined ? [] : [pointer.canary.policy]),
@@ -124,12 +133,29 @@ export class ListStore implements ControllerStore {
     this.documents.set(digest, bytes);
   }
 
-  async putEnvelope(): Promise<void> {
+  async hasDocument(digest: string): Promise<boolean> {
     this.#answer();
+    return this.documents.has(digest);
   }
 
-  async putRevocations(): Promise<void> {
+  async putEnvelope(digest: string, bytes: Uint8Array): Promise<void> {
     this.#answer();
+    this.#envelopes.set(digest, bytes);
+  }
+
+  async readEnvelope(digest: string): Promise<Uint8Array | undefined> {
+    this.#answer();
+    return this.#envelopes.get(digest);
+  }
+
+  async putRevocations(bytes: Uint8Array): Promise<void> {
+    this.#answer();
+    this.#revocations = bytes;
+  }
+
+  async readRevocations(): Promise<Uint8Array | undefined> {
+    this.#answer();
+    return this.#revocations;
   }
 
   #answer(): void {
@@ -139,10 +165,13 @@ export class ListStore implements ControllerStore {
   }
 }
 
-function renews(current: PolicyPointer, { canary, ...rest }: PolicyPointer): boolean {
-  const { canary: before, ...same } = current;
-  if (canary === undefined || before === undefined || !isSameJson(rest, same)) return false;
-  const { beat, ...others } = canary;
-  const { beat: beatBefore, ...othersBefore } = before;
-  return beat > beatBefore && isSameJson(others, othersBefore);
+/** It means the same, and is a later leader's, or the same leader renews the canary. */
+function goesOn(current: PolicyPointer, next: PolicyPointer): boolean {
+  const renews = (next.canary?.beat ?? 0) > (current.canary?.beat ?? 0);
+  if (next.term < current.term || (next.term === current.term && !renews)) return false;
+  return isSameJson(meaningOf(current), meaningOf(next));
+}
+
+function meaningOf({ term: _, canary, ...rest }: PolicyPointer): object {
+  return { ...rest, canary: canary && { ...canary, beat: 0 } };
 }

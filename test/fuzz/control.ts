@@ -305,6 +305,10 @@ class Session {
         `the store has another policy live in ${scope}`,
       );
       account.expect(
+        pointer === undefined || pointer.term === this.#controller.state.term,
+        `the store has another term in ${scope}`,
+      );
+      account.expect(
         (pointer?.epoch ?? 0) === (live === undefined ? 0 : epoch),
         `the store has another epoch of ${scope}`,
       );

@@ -19,6 +19,8 @@ export interface MemoryControlServer {
   start(): void;
   /** Forgets everything, as a store that was flushed or came back without its disk. */
   empty(): void;
+  /** Forgets these and keeps the rest, as a store that evicts keys to make room. */
+  lose(what: 'documents' | 'envelopes' | 'revocations'): void;
   /** Hints get lost while `losing` is true, as pub/sub messages do. */
   loseHints(losing: boolean): void;
   /** Remembers what is stored now; the answer puts that back, as a store restored from an old snapshot. */
@@ -38,6 +40,7 @@ export function memoryControlServer({ clock }: { clock: Clock }): MemoryControlS
     stop: () => server.stop(),
     start: () => server.start(),
     empty: () => server.restore(NOTHING),
+    lose: (what) => server.restore({ ...server.backup(), [what]: NOTHING[what] }),
     loseHints: (losing) => server.loseHints(losing),
     backup: () => {
       const state = server.backup();
@@ -135,7 +138,7 @@ class Server {
 
   writePointer(scope: string, pointer: PolicyPointer): PointerWrite {
     const current = this.#pointers.get(scope);
-    if (current !== undefined && !rises(current, pointer) && !renews(current, pointer)) {
+    if (current !== undefined && !rises(current, pointer) && !goesOn(current, pointer)) {
       return { status: 'stale', current: structuredClone(current) };
     }
     this.#pointers.set(scope, structuredClone(pointer));
@@ -152,6 +155,10 @@ class Server {
   readDocument(digest: string): Uint8Array | undefined {
     const bytes = this.#documents.get(digest);
     return bytes === undefined ? undefined : Uint8Array.from(bytes);
+  }
+
+  hasDocument(digest: string): boolean {
+    return this.#documents.has(digest);
   }
 
   putEnvelope(digest: string, bytes: Uint8Array): void {
@@ -212,13 +219,17 @@ function rises(current: PolicyPointer, next: PolicyPointer): boolean {
   return next.epoch > current.epoch && next.term >= current.term;
 }
 
-/** Nothing but the beat of the canary differs, and that is higher. */
-function renews(current: PolicyPointer, next: PolicyPointer): boolean {
-  if (current.canary === undefined || next.canary === undefined) return false;
-  const { beat } = next.canary;
-  return (
-    beat > current.canary.beat && isDeepStrictEqual({ ...current, canary: { ...current.canary, beat } }, next)
-  );
+/** It means the same, and is a later leader's, or the same leader renews the canary. */
+function goesOn(current: PolicyPointer, next: PolicyPointer): boolean {
+  if (!isDeepStrictEqual(meaningOf(current), meaningOf(next))) return false;
+  const renews = (next.canary?.beat ?? 0) > (current.canary?.beat ?? 0);
+  return next.term > current.term || (next.term === current.term && renews);
+}
+
+/** All but the term, and the beat of the canary. */
+function meaningOf(pointer: PolicyPointer): object {
+  const { canary } = pointer;
+  return { ...pointer, term: undefined, canary: canary && { ...canary, beat: undefined } };
 }
 
 class Client implements ControlStore {
@@ -245,6 +256,10 @@ class Client implements ControlStore {
 
   readDocument(digest: string): Promise<Uint8Array | undefined> {
     return this.#call(() => this.#server.readDocument(digest));
+  }
+
+  hasDocument(digest: string): Promise<boolean> {
+    return this.#call(() => this.#server.hasDocument(digest));
   }
 
   putEnvelope(digest: string, bytes: Uint8Array): Promise<void> {

@@ -12,7 +12,7 @@ import {
 import type { Telemetry } from '../../ports/telemetry.ts';
 import { RedisConnection } from './connection.ts';
 import { Hints } from './hints.ts';
-import { parsePointer, withoutBeat } from './pointer-text.ts';
+import { meaningOf, parsePointer } from './pointer-text.ts';
 import { HOLD_LEASE, READ_REPORTS, RELEASE_LEASE, WRITE_POINTER, WRITE_REPORT } from './scripts.ts';
 
 export interface RedisControlStoreOptions {
@@ -77,7 +77,7 @@ class RedisControlStore implements ControlStore {
       term,
       // Without a canary there is nothing to renew: no beat is higher than this one.
       canary?.beat ?? Number.MAX_SAFE_INTEGER,
-      withoutBeat(pointer),
+      meaningOf(pointer),
       JSON.stringify(pointer),
       this.#key('hint', scope),
     );
@@ -101,6 +101,10 @@ class RedisControlStore implements ControlStore {
     if (bytes.byteLength > 0) return new Uint8Array(bytes);
     const exists = await this.#commands.run((redis) => redis.exists(key));
     return exists === 0 ? undefined : new Uint8Array(0);
+  }
+
+  async hasDocument(digest: string): Promise<boolean> {
+    return (await this.#commands.run((redis) => redis.exists(this.#documentKey(digest)))) > 0;
   }
 
   async putEnvelope(digest: string, bytes: Uint8Array): Promise<void> {

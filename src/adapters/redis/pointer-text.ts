@@ -35,11 +35,11 @@ export function parsePointer(text: string): PolicyPointer {
   }
 }
 
-/** The same text for pointers that differ in nothing but the beat of their canary, whatever the order of their fields. */
-export function withoutBeat(pointer: PolicyPointer): string {
+/** The same text for pointers that differ in nothing but the term and the beat of their canary, whatever the order of their fields. */
+export function meaningOf(pointer: PolicyPointer): string {
   const { canary } = pointer;
   return JSON.stringify(
-    canary === undefined ? pointer : { ...pointer, canary: { ...canary, beat: undefined } },
+    { ...pointer, term: undefined, canary: canary && { ...canary, beat: undefined } },
     sortedFields,
   );
 }

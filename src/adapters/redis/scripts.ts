@@ -1,17 +1,20 @@
 /**
- * Stores a pointer where its epoch is higher than the stored one and its term not lower, or where it only renews the canary: everything but the
- * beat is the same, and the beat is higher. Then hints the watchers.
- * KEYS pointer · ARGV epoch, term, beat, the pointer without its beat as canonical JSON, pointer as JSON, channel · answers nil where applied, else
- * the stored pointer.
+ * Stores a pointer where its epoch is higher than the stored one and its term not lower; or where it means the same, and its term is higher, or its
+ * term is the same and the beat of its canary higher. One that cannot be read counts as none. Then hints the watchers.
+ * KEYS pointer · ARGV epoch, term, beat, what the pointer means (all but term and beat) as canonical JSON, pointer as JSON, channel · answers nil
+ * where applied, else the stored pointer.
  */
 export const WRITE_POINTER = `
-local current = redis.call('HMGET', KEYS[1], 'epoch', 'term', 'pointer', 'beat', 'steady')
-if current[1] then
+local current = redis.call('HMGET', KEYS[1], 'epoch', 'term', 'pointer', 'beat', 'meaning')
+local readable, stored = pcall(cjson.decode, current[3] or '')
+local isPointer = readable and type(stored) == 'table' and type(stored.stable) == 'table'
+if isPointer and stored.epoch == tonumber(current[1]) and stored.term == tonumber(current[2]) then
   local rises = tonumber(ARGV[1]) > tonumber(current[1]) and tonumber(ARGV[2]) >= tonumber(current[2])
-  local renews = current[4] and tonumber(ARGV[3]) > tonumber(current[4]) and ARGV[4] == current[5]
-  if not rises and not renews then return current[3] end
+  local later = tonumber(ARGV[2]) - tonumber(current[2])
+  local renews = current[4] and later == 0 and tonumber(ARGV[3]) > tonumber(current[4])
+  if not rises and not (ARGV[4] == current[5] and (later > 0 or renews)) then return current[3] end
 end
-redis.call('HSET', KEYS[1], 'epoch', ARGV[1], 'term', ARGV[2], 'beat', ARGV[3], 'steady', ARGV[4], 'pointer', ARGV[5])
+redis.call('HSET', KEYS[1], 'epoch', ARGV[1], 'term', ARGV[2], 'beat', ARGV[3], 'meaning', ARGV[4], 'pointer', ARGV[5])
 redis.call('PUBLISH', ARGV[6], ARGV[1])
 return nil`;
 

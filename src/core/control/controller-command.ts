@@ -29,7 +29,8 @@ export type ControllerCommand = Sent &
       }
     | { readonly kind: 'publish-model'; readonly model: PublishedModel }
     | { readonly kind: 'roll-back'; readonly toVersion: number | undefined; readonly atMs: number }
-    | { readonly kind: 'reseed' }
+    /** A higher epoch that means the same. `above`: an epoch that is in the store and not in the log. */
+    | { readonly kind: 'reseed'; readonly above?: number }
     | RolloutCommand
     | {
         readonly kind: 'tune';

@@ -40,7 +40,10 @@ export type ControllerEvent =
       atMs: number;
       epoch: number;
     }
-  /** Without a command: a new leader takes a running rollout over. */
+  /**
+   * Without a command: a new leader takes a running rollout over, or the store held what is not in the log, which routers may have followed. In the
+   * scope `models` it is the catalogue's pointer.
+   */
   | { type: 'store-reseeded'; commandId: string; scope: string; actor: string; epoch: number }
   | { type: 'command-refused'; commandId: string; scope: string; actor: string; reason: string }
   /** Signatures of this key count no more, from the command's place in the control log on. */

@@ -1,5 +1,5 @@
 import { GrowingMap } from '../growing-map.ts';
-import type { Publication } from '../model/catalogue.ts';
+import { CATALOGUE_SCOPE, type Publication } from '../model/catalogue.ts';
 import { isSameVersion, versionName } from '../model/published-model.ts';
 import { conclude as concludeRollout } from '../rollout/conclude.ts';
 import { decideRollout } from '../rollout/decide-rollout.ts';
@@ -31,6 +31,8 @@ export interface ControllerState {
   readonly models: readonly Publication[];
   /** How often a model version was published, one that was published again included. */
   readonly publications: number;
+  /** What reseeding added to the epoch of the catalogue. */
+  readonly catalogueReseeded: number;
   /** Commands already decided, by id: a command sent twice acts once. */
   readonly decided: GrowingMap<string, true>;
   /** The latest time in the log, ms since the epoch: log time goes on from there, whatever a wall clock says. */
@@ -42,6 +44,7 @@ export const INITIAL_CONTROLLER_STATE: ControllerState = {
   scopes: new Map(),
   models: [],
   publications: 0,
+  catalogueReseeded: 0,
   decided: GrowingMap.of([]),
   lastMs: 0,
 };
@@ -94,15 +97,23 @@ export function evolve(state: ControllerState, event: ControllerEvent): Controll
         publications,
       };
     }
-    default: {
-      const scopes = new Map(state.scopes).set(
-        event.scope,
-        evolveScope(scopeState(state, event.scope), event),
-      );
-      const lastMs = Math.max(state.lastMs, timeOf(event));
-      return { ...withDecided(state, event.commandId), scopes, lastMs };
-    }
+    case 'store-reseeded':
+      if (event.scope === CATALOGUE_SCOPE) return catalogueReseeded(state, event.epoch, event.commandId);
+      return inScope(state, event);
+    default:
+      return inScope(state, event);
   }
+}
+
+function inScope(state: ControllerState, event: ScopeEvent): ControllerState {
+  const scopes = new Map(state.scopes).set(event.scope, evolveScope(scopeState(state, event.scope), event));
+  const lastMs = Math.max(state.lastMs, timeOf(event));
+  return { ...withDecided(state, event.commandId), scopes, lastMs };
+}
+
+function catalogueReseeded(state: ControllerState, epoch: number, commandId: string): ControllerState {
+  const added = Math.max(0, epoch - catalogueEpoch(state));
+  return { ...withDecided(state, commandId), catalogueReseeded: state.catalogueReseeded + added };
 }
 
 type ScopeEvent = Exclude<
@@ -170,7 +181,8 @@ function decideInput(state: ControllerState, input: ControllerInput): Controller
     return { ...decision.happening, commandId: '', scope: input.scope, actor: AUTOMATIC };
   }
   if (input.commandId !== '' && state.decided.has(input.commandId)) return undefined;
-  return input.kind === 'publish-model' ? decidePublishModel(state, input) : decideCommand(scope, input);
+  if (input.kind === 'publish-model') return decidePublishModel(state, input);
+  return input.kind === 'reseed' ? decideReseed(state, input) : decideCommand(scope, input);
 }
 
 /** The files of a version never change: what was checked under its name is what serves under it. */
@@ -186,7 +198,17 @@ function decidePublishModel(state: ControllerState, command: CommandKind<'publis
   return { type: 'model-published', ...causeOf(command), model, epoch: catalogueEpoch(state) + 1 };
 }
 
-type ScopeCommand = Exclude<ControllerCommand, { kind: 'publish-model' }>;
+function decideReseed(state: ControllerState, command: CommandKind<'reseed'>): ControllerEvent {
+  const { scope, above = 0 } = command;
+  const isCatalogue = scope === CATALOGUE_SCOPE;
+  const { live, epoch: own } = scopeState(state, scope);
+  if (isCatalogue ? state.models.length === 0 : live === undefined)
+    return refuse(command, `nothing was ever published in ${scope}`);
+  const epoch = Math.max(isCatalogue ? catalogueEpoch(state) : own, above) + 1;
+  return { type: 'store-reseeded', ...causeOf(command), epoch };
+}
+
+type ScopeCommand = Exclude<ControllerCommand, { kind: 'publish-model' | 'reseed' }>;
 
 function decideCommand(scope: ScopeState, command: ScopeCommand): ControllerEvent {
   switch (command.kind) {
@@ -200,9 +222,6 @@ function decideCommand(scope: ScopeState, command: ScopeCommand): ControllerEven
       return decideTune(scope, command);
     case 'revoke-key':
       return { type: 'key-revoked', ...causeOf(command), keyId: command.keyId };
-    case 'reseed':
-      if (scope.live === undefined) return refuse(command, `nothing was ever published in ${command.scope}`);
-      return { type: 'store-reseeded', ...causeOf(command), epoch: scope.epoch + 1 };
     default: {
       const decision = decideRollout(command.scope, scope, command);
       if (typeof decision === 'string') return refuse(command, 'it changes nothing');

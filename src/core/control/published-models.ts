@@ -18,8 +18,12 @@ export function withModel(
  * Epoch of the catalogue's pointer. What workers must hold ready follows from the models and from the policies that name them, so it rises with any
  * change of either: it is the sum of counters of which none ever falls.
  */
-export function catalogueEpoch({ publications, scopes }: ControllerState): number {
-  let epoch = publications;
+export function catalogueEpoch({
+  publications,
+  catalogueReseeded,
+  scopes,
+}: Pick<ControllerState, 'publications' | 'catalogueReseeded' | 'scopes'>): number {
+  let epoch = publications + catalogueReseeded;
   for (const scope of scopes.values()) epoch += scope.epoch + scope.published.length;
   return epoch;
 }

@@ -102,8 +102,11 @@ export function writeCatalogue({ versions }: Catalogue): string {
   return JSON.stringify({ versions: versions.map(plainVersion) });
 }
 
+/** In one order of fields, wherever the model was read from: a leader that took over writes what the one before wrote. */
 function plainVersion({ model, publication, isNamed, proof }: CataloguedModel): object {
-  const plain = { model, publication, isNamed };
+  const { family, version, source, digest, files } = model;
+  const listed = files.map((file) => ({ name: file.name, bytes: file.bytes, digest: file.digest }));
+  const plain = { model: { family, version, source, digest, files: listed }, publication, isNamed };
   return typeof proof === 'object' ? { ...plain, proof: plainProof(proof) } : plain;
 }
 

@@ -97,7 +97,9 @@ function inputOf(
   const { commandId, scope, actor } = event;
   const sent = { commandId, scope, actor };
   if (event.type === 'rollout-looked') return { kind: 'look', scope, observation: event.observation };
-  if (event.type === 'store-reseeded') return { kind: 'reseed', ...sent };
+  // How far the store was ahead of the log, the log does not say.
+  if (event.type === 'store-reseeded')
+    return { kind: 'reseed', ...sent, ...(commandId === '' && { above: event.epoch - 1 }) };
   if (commandId === '') return undefined;
   switch (event.type) {
     case 'policy-published': {

@@ -14,7 +14,7 @@ import { type PublishedModel, versionName } from '../../core/model/published-mod
 import { NO_SCOPE, type ScopeState } from '../../core/rollout/rollout-state.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 import type { ModelProofs } from './model-proofs.ts';
-import type { PointerWriter } from './pointer-writer.ts';
+import type { Ahead, PointerWriter } from './pointer-writer.ts';
 import type { PolicyTexts } from './policy-texts.ts';
 
 export interface CataloguePointerDeps {
@@ -43,10 +43,15 @@ export class CataloguePointer {
     return this.#current?.scope.live?.digest === digest ? this.#current.bytes : undefined;
   }
 
+  /** A new leader's log may have given the same epoch another meaning. */
+  forget(): void {
+    this.#current = undefined;
+  }
+
   /** As `PointerWriter.bring`. Nothing while no model version was published. */
-  async bring(state: ControllerState, over: AbortSignal): Promise<void> {
+  async bring(state: ControllerState, over: AbortSignal): Promise<Ahead | undefined> {
     const scope = this.#scopeOf(state);
-    if (scope !== undefined) await this.#deps.pointers.bring(CATALOGUE_SCOPE, scope, state.term, over);
+    return scope && this.#deps.pointers.bring(CATALOGUE_SCOPE, scope, state.term, over);
   }
 
   /**
@@ -60,9 +65,9 @@ export class CataloguePointer {
     return catalogueRefusal(this.#catalogueOf({ ...state, models }, proofOf), model);
   }
 
-  async reconcile(state: ControllerState): Promise<void> {
+  async reconcile(state: ControllerState): Promise<Ahead | undefined> {
     const scope = this.#scopeOf(state);
-    if (scope !== undefined) await this.#deps.pointers.reconcile(CATALOGUE_SCOPE, scope, state.term);
+    return scope && this.#deps.pointers.reconcile(CATALOGUE_SCOPE, scope, state.term);
   }
 
   #scopeOf(state: ControllerState): ScopeState | undefined {

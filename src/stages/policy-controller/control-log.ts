@@ -28,6 +28,16 @@ export interface SentCommand {
   appendedMs: number;
 }
 
+/** A term that was taken, and the log up to there. */
+export interface TakenTerm {
+  term: number;
+  entries: LogEntry[];
+  /** Of the log: above 0 where it has lost its beginning. */
+  firstOffset: number;
+  /** The broker's append time of the record that took the term, ms since the epoch. */
+  appendedMs: number;
+}
+
 /** Both logs that the controller keeps: what was commanded, and what was decided. */
 export class ControlLog {
   readonly #deps: ControlLogDeps;
@@ -56,11 +66,7 @@ export class ControlLog {
    * @param storedTerm the highest in the store: more than the log's where that has lost its beginning
    * @throws MillraceError STALE_EPOCH where another controller took the same or a higher term meanwhile; the reason of `over` where that came first
    */
-  async fence(
-    takes: (term: number) => ControlEvent,
-    over: AbortSignal,
-    storedTerm = 0,
-  ): Promise<{ term: number; entries: LogEntry[]; firstOffset: number }> {
+  async fence(takes: (term: number) => ControlEvent, over: AbortSignal, storedTerm = 0): Promise<TakenTerm> {
     const tail = await this.#followEvents();
     try {
       const before = await this.#entries(tail.records);
@@ -75,7 +81,8 @@ export class ControlLog {
       }
       const known = inForce(entries).filter((entry): entry is LogEntry => entry.event !== undefined);
       const firstOffset = tail.records[0]?.offset ?? 0;
-      return { term, entries: known.slice(0, -1), firstOffset };
+      const appendedMs = tail.records[place]?.timestampMs ?? 0;
+      return { term, entries: known.slice(0, -1), firstOffset, appendedMs };
     } finally {
       await tail.close();
     }

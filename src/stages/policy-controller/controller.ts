@@ -1,5 +1,5 @@
 import type { Codecs } from '../../contracts/codec.ts';
-import { type ControlCommand, type ControlEvent, makeControlEvent } from '../../contracts/records.ts';
+import type { ControlCommand, ControlEvent } from '../../contracts/records.ts';
 import type { TopicNames } from '../../contracts/topics.ts';
 import type { ControllerCommand, ControllerInput } from '../../core/control/controller-command.ts';
 import type { ControllerEvent } from '../../core/control/controller-event.ts';
@@ -11,6 +11,7 @@ import {
   INITIAL_CONTROLLER_STATE,
   scopeState,
 } from '../../core/control/controller-state.ts';
+import { CATALOGUE_SCOPE } from '../../core/model/catalogue.ts';
 import { AUTOMATIC } from '../../core/rollout/rollout-event.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { ControlStore } from '../../ports/control-store.ts';
@@ -20,12 +21,13 @@ import type { Telemetry } from '../../ports/telemetry.ts';
 import { CataloguePointer } from './catalogue-pointer.ts';
 import { ControlLog, type LogEntry, type SentCommand, scopesOf } from './control-log.ts';
 import type { ControllerConfig } from './controller-config.ts';
+import { type Cause, EventBuilder, epochOf } from './event-builder.ts';
 import type { FleetVersions } from './fleet-versions.ts';
 import { LogTime } from './log-time.ts';
 import { lookOf } from './look.ts';
 import type { MetricPoller } from './metric-poller.ts';
 import { ModelProofs, modelProof } from './model-proofs.ts';
-import { PointerWriter } from './pointer-writer.ts';
+import { type Ahead, PointerWriter } from './pointer-writer.ts';
 import { PolicyProofs, type ProvenBy } from './policy-proofs.ts';
 import { PolicyTexts } from './policy-texts.ts';
 import { type CheckedPolicy, CommandReader } from './read-command.ts';
@@ -59,14 +61,6 @@ export interface ControllerDeps {
   tuner?: Pick<Tuner, 'follow' | 'observe'>;
 }
 
-/** The record that brought events about. */
-interface Cause {
-  record: InboundRecord;
-  commandId: string;
-  /** Undefined for what could not be read. */
-  command?: ControlCommand;
-}
-
 /**
  * The policy controller: whoever owns the control topic's only partition. On taking over it takes a term above every term that the log of events
  * knows, and folds the log up to there, so its state is what the log says and nothing else: a command that was decided means what it was decided to
@@ -77,6 +71,7 @@ export class Controller {
   readonly #config: ControllerConfig;
   readonly #deps: ControllerDeps;
   readonly #log: ControlLog;
+  readonly #events: EventBuilder;
   readonly #time: LogTime;
   readonly #pointers: PointerWriter;
   readonly #catalogue: CataloguePointer;
@@ -89,13 +84,12 @@ export class Controller {
   readonly #modelProofs = new ModelProofs();
   #state: ControllerState = INITIAL_CONTROLLER_STATE;
   #documents = new Map<string, Uint8Array>();
-  /** Events of this term that answer no command. */
-  #unasked = 0;
 
   constructor(config: ControllerConfig, deps: ControllerDeps) {
     this.#config = config;
     this.#deps = deps;
     this.#log = new ControlLog(deps);
+    this.#events = new EventBuilder(config.controller, deps);
     this.#time = new LogTime(deps.clock);
     const { store, clock, telemetry, digest, checkPolicy } = deps;
     const document = (wanted: string): Uint8Array | undefined =>
@@ -131,22 +125,23 @@ export class Controller {
    * leadership that is over meanwhile leaves no trace, or no more than the term that it took.
    */
   async lead(committedOffset: number, over: AbortSignal): Promise<void> {
-    const takes = (term: number): ControlEvent =>
-      this.#build({ type: 'leadership-taken', term }, undefined, INITIAL_CONTROLLER_STATE, `term-${term}`);
+    const takes = (term: number): ControlEvent => this.#events.taken(term);
     let taken = await this.#log.fence(takes, over);
     if (taken.firstOffset > 0) this.#tellLost(taken.firstOffset);
     const commands = await this.#log.commands();
     const stored = await this.#pointers.highestTerm(scopesOf(taken.entries, commands));
     if (stored >= taken.term) taken = await this.#log.fence(takes, over, stored);
-    const { term, entries } = taken;
+    const { term, entries, appendedMs } = taken;
     over.throwIfAborted();
-    this.#unasked = 0;
+    this.#time.begin(appendedMs);
+    this.#events.begin();
     this.#pointers.forget();
+    this.#catalogue.forget();
     this.#replay(entries, commands, committedOffset);
     this.#state = evolve(this.#state, { type: 'leadership-taken', term });
-    this.#time.begin(this.#state.lastMs);
+    this.#time.reach(this.#state.lastMs);
     for (const scope of this.#state.scopes.keys()) await this.#takeOver(scope, over);
-    await this.#catalogue.bring(this.#state, over);
+    await this.#bringPointer(CATALOGUE_SCOPE, over);
   }
 
   /**
@@ -213,18 +208,23 @@ export class Controller {
       if (!over.aborted) await this.#pointers.renew(name, scope, this.#state.term);
   }
 
-  /** Writes again what the store lost. */
+  /** Writes again what the store lost, and answers what it has beside the log. */
   async reconcile(over: AbortSignal): Promise<void> {
-    for (const [name, scope] of this.#state.scopes)
-      if (!over.aborted) await this.#pointers.reconcile(name, scope, this.#state.term);
-    if (!over.aborted) await this.#catalogue.reconcile(this.#state);
+    for (const name of [...this.#state.scopes.keys(), CATALOGUE_SCOPE]) {
+      if (over.aborted) return;
+      const ahead =
+        name === CATALOGUE_SCOPE
+          ? await this.#catalogue.reconcile(this.#state)
+          : await this.#pointers.reconcile(name, scopeState(this.#state, name), this.#state.term);
+      await this.#goAbove(name, ahead, over);
+    }
   }
 
   /** The event for a record on the control topic that cannot be read: it changes nothing, and the log says so. */
   unreadable(record: InboundRecord, reason: string): OutboundRecord {
     const command = { commandId: '', scope: 'control', actor: 'unknown' };
     const event: ControllerEvent = { type: 'command-refused', ...command, reason };
-    return this.#log.recordOf(this.#build(event, { record, commandId: '' }, this.#state));
+    return this.#log.recordOf(this.#events.build(event, { record, commandId: '' }, this.#state));
   }
 
   /** First what an earlier attempt, or leader, left undone: it follows from what the log already has. */
@@ -232,7 +232,7 @@ export class Controller {
     await this.#record(conclude(this.#state, input.scope), cause, over);
     await this.#record(decide(this.#state, input), cause, over);
     await this.#bringPointer(input.scope, over);
-    await this.#catalogue.bring(this.#state, over);
+    await this.#bringPointer(CATALOGUE_SCOPE, over);
   }
 
   /**
@@ -256,7 +256,7 @@ export class Controller {
   ): Promise<void> {
     for (const event of events) {
       over.throwIfAborted();
-      await this.#log.append(this.#build(event, cause, this.#state));
+      await this.#log.append(this.#events.build(event, cause, this.#state));
       this.#tell(event);
       this.#keep(event, { command: cause?.command, appendedMs: cause?.record.timestampMs ?? 0 });
       this.#state = evolve(this.#state, event);
@@ -277,7 +277,24 @@ export class Controller {
     this.#deps.tuner?.follow({ name: policy.name, version: policy.version, epoch });
   }
 
-  #bringPointer(scope: string, over: AbortSignal): Promise<void> {
+  /**
+   * The store has what the log says, before the promise resolves. A store that is ahead with something else, by a leader that was replaced or a
+   * store that was restored, is answered by an epoch above it: routers may have followed it, and nothing else takes them off it.
+   */
+  async #bringPointer(scope: string, over: AbortSignal): Promise<void> {
+    await this.#goAbove(scope, await this.#bring(scope, over), over);
+  }
+
+  async #goAbove(scope: string, ahead: Ahead | undefined, over: AbortSignal): Promise<void> {
+    for (let above = ahead?.epoch; above !== undefined; above = (await this.#bring(scope, over))?.epoch) {
+      await this.#record(conclude(this.#state, scope), undefined, over);
+      const sent = { commandId: '', scope, actor: AUTOMATIC };
+      await this.#record(decide(this.#state, { kind: 'reseed', ...sent, above }), undefined, over);
+    }
+  }
+
+  #bring(scope: string, over: AbortSignal): Promise<Ahead | undefined> {
+    if (scope === CATALOGUE_SCOPE) return this.#catalogue.bring(this.#state, over);
     return this.#pointers.bring(scope, scopeState(this.#state, scope), this.#state.term, over);
   }
 
@@ -339,48 +356,9 @@ export class Controller {
       logger.warn({ scope, actor, commandId, reason: event.reason }, 'a command was refused');
     else logger.info({ scope, epoch: epochOf(event, this.#state), actor, commandId, type }, 'decided');
   }
-
-  #build(
-    event: ControllerEvent,
-    cause: Cause | undefined,
-    state: ControllerState,
-    eventId = this.#eventId(event, cause),
-  ): ControlEvent {
-    const { record, commandId } = cause ?? {};
-    const isLeadership = event.type === 'leadership-taken';
-    return makeControlEvent({
-      eventId,
-      scope: isLeadership ? 'controller' : event.scope,
-      type: event.type,
-      term: isLeadership ? event.term : state.term,
-      epoch: epochOf(event, state),
-      actor: isLeadership ? this.#config.controller : event.actor,
-      commandId,
-      commandDigest: record?.value == null ? undefined : this.#deps.digest(record.value),
-      commandOffset: record?.offset,
-      accepted: event.type !== 'command-refused',
-      reason: event.type === 'command-refused' ? event.reason : null,
-      evidence: JSON.stringify(event),
-      occurredAt: Math.round(this.#deps.clock.wallMs()),
-    });
-  }
-
-  /** A command has one answer; what follows from it, or was left undone before it, may be of the same type. */
-  #eventId(event: ControllerEvent, cause: Cause | undefined): string {
-    const answers = event.type === 'command-refused' || ('commandId' in event && event.commandId !== '');
-    if (cause !== undefined && answers) return `${cause.record.offset}-${event.type}`;
-    this.#unasked += 1;
-    return `term-${this.#state.term}-${this.#unasked}`;
-  }
 }
 
 /** Where routers demand signatures, a child without one would be refused by all of them. */
 function maySignChildren({ acceptUnsigned }: ControllerConfig, { signer }: ControllerDeps): boolean {
   return acceptUnsigned || signer !== undefined;
-}
-
-/** Epoch of the pointer after the event. */
-function epochOf(event: ControllerEvent, state: ControllerState): number {
-  if ('epoch' in event) return event.epoch;
-  return 'scope' in event ? scopeState(state, event.scope).epoch : 0;
 }

@@ -1,18 +1,19 @@
+import { isSameJson } from '../../core/control/same-json.ts';
+import { MillraceError } from '../../core/errors.ts';
 import { pointerOf, type ScopeState } from '../../core/rollout/rollout-state.ts';
 import type { Clock } from '../../ports/clock.ts';
-import type { ControlStore, PolicyPointer } from '../../ports/control-store.ts';
-import type { Telemetry } from '../../ports/telemetry.ts';
-import type { PolicyProofs } from './policy-proofs.ts';
+import type { PolicyPointer, PolicyRef } from '../../ports/control-store.ts';
+import { NamedKeys, type NamedKeysDeps } from './named-keys.ts';
 
 const STORE_RETRY_MS = 500;
 
-export interface PointerWriterDeps {
-  store: ControlStore;
+export interface PointerWriterDeps extends NamedKeysDeps {
   clock: Clock;
-  telemetry: Telemetry;
-  /** The published text with this digest. */
-  document(digest: string): Uint8Array | undefined;
-  proofs: Pick<PolicyProofs, 'envelopeOf' | 'rootOf' | 'revocations'>;
+}
+
+/** What the store holds, and the log does not, under a term that is over or one that is ours. */
+export interface Ahead {
+  readonly epoch: number;
 }
 
 /** Keeps the store's pointers at what the log says, and renews the lease of a canary by its beat. */
@@ -22,14 +23,19 @@ export class PointerWriter {
   readonly #beats = new Map<string, number>();
   /** By scope: the epoch that this leader has in the store. */
   readonly #written = new Map<string, number>();
+  readonly #named: NamedKeys;
+  /** By scope: what was told last of a store that did not take its pointer. */
+  readonly #told = new Map<string, string>();
 
   constructor(deps: PointerWriterDeps) {
     this.#deps = deps;
+    this.#named = new NamedKeys(deps);
   }
 
   /** A new leader knows nothing of what is in the store. */
   forget(): void {
     this.#written.clear();
+    this.#told.clear();
   }
 
   /** The highest term under which any of these pointers was written; 0 where there is none, or the store is away. */
@@ -47,25 +53,27 @@ export class PointerWriter {
     return highest;
   }
 
-  /** The store may be away: the log already has the decision, so this goes on until the store has it too, or the leadership is over. */
-  async bring(name: string, scope: ScopeState, term: number, over: AbortSignal): Promise<void> {
-    if (this.#written.get(name) === scope.epoch) return;
-    await this.#insist(name, over, () => this.#write(name, scope, term));
+  /**
+   * The store may be away: the log already has the decision, so this goes on until the store has it too, or the leadership is over.
+   * @returns what the store has instead, where it is ahead of the log
+   */
+  async bring(name: string, scope: ScopeState, term: number, over: AbortSignal): Promise<Ahead | undefined> {
+    if (this.#written.get(name) === scope.epoch) return undefined;
+    return this.#insist(name, over, () => this.#write(name, scope, term));
   }
 
   /** The same pointer by other signatures: a policy that is in force was signed anew, or a key was taken out. Insists, as `bring` does. */
   async prove(name: string, scope: ScopeState, term: number, over: AbortSignal): Promise<void> {
     const pointer = this.#pointer(name, scope, term);
     await this.#insist(name, over, () =>
-      pointer === undefined ? this.#writeRevocations() : this.#writeNamed(pointer),
+      pointer === undefined ? this.#named.writeRevocations() : this.#named.write(pointer),
     );
   }
 
-  async #insist(name: string, over: AbortSignal, write: () => Promise<void>): Promise<void> {
+  async #insist<T>(name: string, over: AbortSignal, write: () => Promise<T>): Promise<T | undefined> {
     while (!over.aborted) {
       try {
-        await write();
-        return;
+        return await write();
       } catch (error) {
         this.#deps.telemetry.logger.warn(
           { scope: name, error: String(error) },
@@ -74,23 +82,42 @@ export class PointerWriter {
         await new Promise<void>((resolve) => this.#deps.clock.after(STORE_RETRY_MS, resolve));
       }
     }
+    return undefined;
   }
 
-  /** Writes again what the store lost: an emptied or older store is seeded from what the log said. */
-  async reconcile(name: string, scope: ScopeState, term: number): Promise<void> {
-    const { store, telemetry } = this.#deps;
-    const { epoch, live } = scope;
-    if (live === undefined) return;
+  /**
+   * Writes again what the store lost, of the pointer and of what it names: an emptied or older store is seeded from what the log said.
+   * @returns as `bring` does
+   */
+  async reconcile(name: string, scope: ScopeState, term: number): Promise<Ahead | undefined> {
+    const { telemetry } = this.#deps;
+    const pointer = this.#pointer(name, scope, term);
+    if (pointer === undefined) return undefined;
     try {
-      const stored = await store.readPointer(name);
-      if (stored !== undefined && stored.epoch >= epoch) return;
-      telemetry.logger.warn(
-        { scope: name, epoch, storedEpoch: stored?.epoch },
-        'the control store lost the pointer; seeding it again',
-      );
-      await this.#write(name, scope, term);
+      const stored = await this.#readable(name);
+      if (stored !== undefined && stored.term === term && meansTheSame(stored, pointer)) {
+        await this.#named.restore(name, pointer);
+        return undefined;
+      }
+      if (stored === undefined || stored.epoch < pointer.epoch)
+        telemetry.logger.warn(
+          { scope: name, epoch: pointer.epoch, storedEpoch: stored?.epoch },
+          'the control store lost the pointer; seeding it again',
+        );
+      return await this.#write(name, scope, term);
     } catch (error) {
       telemetry.logger.debug({ scope: name, error: String(error) }, 'the control store does not answer');
+      return undefined;
+    }
+  }
+
+  /** A pointer that is none is as good as lost: routers refuse it. */
+  async #readable(name: string): Promise<PolicyPointer | undefined> {
+    try {
+      return await this.#deps.store.readPointer(name);
+    } catch (error) {
+      if (!(error instanceof MillraceError) || error.code !== 'MALFORMED') throw error;
+      return undefined;
     }
   }
 
@@ -107,34 +134,15 @@ export class PointerWriter {
     }
   }
 
-  async #write(name: string, scope: ScopeState, term: number): Promise<void> {
-    const { store } = this.#deps;
+  async #write(name: string, scope: ScopeState, term: number): Promise<Ahead | undefined> {
     const pointer = this.#pointer(name, scope, term);
-    if (pointer === undefined) return;
-    await this.#writeNamed(pointer);
-    const written = await store.writePointer(name, pointer);
-    this.#written.set(name, pointer.epoch);
-    if (written.status === 'stale' && !meansTheSame(written.current, pointer))
-      this.#tellStale(name, pointer, written.current);
-  }
-
-  /** What a router must find before it meets the pointer: texts, and who vouches for them. */
-  async #writeNamed({ stable, canary }: PolicyPointer): Promise<void> {
-    const { store, document, proofs } = this.#deps;
-    const named = [stable, ...(canary === undefined ? [] : [canary.policy])].map(({ digest }) => digest);
-    const roots = named.flatMap((digest) => proofs.rootOf(digest) ?? []);
-    for (const digest of new Set([...named, ...roots])) {
-      const [bytes, envelope] = [document(digest), proofs.envelopeOf(digest)];
-      if (bytes !== undefined) await store.putDocument(digest, bytes);
-      if (envelope !== undefined) await store.putEnvelope(digest, envelope);
-    }
-    await this.#writeRevocations();
-  }
-
-  async #writeRevocations(): Promise<void> {
-    const { store, proofs } = this.#deps;
-    const revocations = proofs.revocations();
-    if (revocations !== undefined) await store.putRevocations(revocations);
+    if (pointer === undefined) return undefined;
+    await this.#named.write(pointer);
+    const written = await this.#deps.store.writePointer(name, pointer);
+    const stored = written.status === 'stale' ? written.current : undefined;
+    const isAhead = stored !== undefined && this.#isAhead(name, pointer, stored);
+    if (!isAhead) this.#written.set(name, pointer.epoch);
+    return isAhead ? { epoch: stored.epoch } : undefined;
   }
 
   #pointer(name: string, scope: ScopeState, term: number): PolicyPointer | undefined {
@@ -147,21 +155,32 @@ export class PointerWriter {
     return { epoch, term, stable, canary: { ...canary, beat } };
   }
 
-  #tellStale(scope: string, { epoch, term }: PolicyPointer, stored: PolicyPointer): void {
+  /** Whether a store that did not take the pointer has what the log does not, and a leader may answer that. Tells of it, once. */
+  #isAhead(scope: string, { epoch, term, ...content }: PolicyPointer, stored: PolicyPointer): boolean {
+    if (stored.term === term && meansTheSame(stored, { epoch, term, ...content })) return false;
+    const isOurs = stored.term <= term && stored.epoch < Number.MAX_SAFE_INTEGER;
+    const told = `${stored.epoch} ${stored.term}`;
+    if (told === this.#told.get(scope)) return isOurs;
+    this.#told.set(scope, told);
     const { logger } = this.#deps.telemetry;
     const what = { scope, epoch, term, stored };
     if (stored.term > term) logger.error(what, 'the store holds a newer pointer: another controller leads');
+    else if (!isOurs) logger.error(what, 'the store holds the highest epoch that there is; delete that key');
     // Usually the last decision of the leader before, which did not get to commit the command: it is decided again right after.
-    else logger.warn(what, 'the store is ahead of the log');
+    else logger.warn(what, 'the store is ahead of the log; a higher epoch answers it');
+    return isOurs;
   }
 }
 
-/** Whether routers do the same under both. */
+/** Whether routers do the same under both, at the same epoch. */
 function meansTheSame(one: PolicyPointer, other: PolicyPointer): boolean {
-  return (
-    one.stable.digest === other.stable.digest &&
-    one.canary?.policy.digest === other.canary?.policy.digest &&
-    one.canary?.mode === other.canary?.mode &&
-    one.canary?.percent === other.canary?.percent
-  );
+  return one.epoch === other.epoch && isSameJson(meaningOf(one), meaningOf(other));
+}
+
+function meaningOf({ stable, canary }: PolicyPointer): object {
+  return { stable: refOf(stable), canary: canary && { ...canary, policy: refOf(canary.policy), beat: 0 } };
+}
+
+function refOf({ digest, name, version }: PolicyRef): PolicyRef {
+  return { digest, name, version };
 }

@@ -1,12 +1,12 @@
 import type { PolicyPointer } from '../../ports/control-store.ts';
 
 /**
- * How long the canary of a pointer may be obeyed: until `leaseMs` after its beat or its epoch was last seen to rise, by the monotonic clock of
- * whoever looks. The first pointer that is found counts as no rise, whenever that is: its writer may be long dead, and a store restored of a backup.
+ * How long the canary of a pointer may be obeyed: until `leaseMs` after its epoch, the term of its leader, or its beat was last seen to rise, by the
+ * monotonic clock of whoever looks. The first pointer that is found counts as no rise, whenever that is: its writer may be long dead, and a store restored of a backup.
  */
 export class CanaryLease {
-  #epoch = 0;
-  #beat = 0;
+  /** Epoch, term and beat: the first that differs counts. */
+  #seen: readonly [number, number, number] = [0, 0, 0];
   #hasFound = false;
   #untilMs = Number.NEGATIVE_INFINITY;
 
@@ -15,14 +15,12 @@ export class CanaryLease {
     if (pointer === undefined) return;
     const isFirst = !this.#hasFound;
     this.#hasFound = true;
-    const { epoch, canary } = pointer;
-    const beat = canary?.beat ?? 0;
-    const rises = epoch > this.#epoch || (epoch === this.#epoch && beat > this.#beat);
-    if (!rises) return;
+    const { epoch, term, canary } = pointer;
+    const sign = [epoch, term, canary?.beat ?? 0] as const;
+    if (!isLater(sign, this.#seen)) return;
+    this.#seen = sign;
     if (canary === undefined) this.#untilMs = Number.NEGATIVE_INFINITY;
     else if (!isFirst) this.#untilMs = lookedAtMs + canary.leaseMs;
-    this.#epoch = epoch;
-    this.#beat = beat;
   }
 
   isHeld(nowMs: number): boolean {
@@ -33,4 +31,9 @@ export class CanaryLease {
   get untilMs(): number {
     return this.#untilMs;
   }
+}
+
+function isLater(sign: readonly number[], seen: readonly number[]): boolean {
+  const first = sign.findIndex((each, place) => each !== seen[place]);
+  return first >= 0 && (sign[first] ?? 0) > (seen[first] ?? 0);
 }

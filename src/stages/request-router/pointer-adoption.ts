@@ -7,6 +7,7 @@ import type { KnownGood, LastKnownGood } from '../../ports/last-known-good.ts';
 import type { Telemetry } from '../../ports/telemetry.ts';
 import type { ActiveCanary, ActivePolicy } from './active-policy.ts';
 import { CanaryLease } from './canary-lease.ts';
+import { KnownGoodKeeper } from './known-good-keeper.ts';
 import {
   PolicyCheck,
   type PolicyCheckOptions,
@@ -38,19 +39,20 @@ export class PointerAdoption {
   readonly #options: PointerAdoptionOptions;
   readonly #check: PolicyCheck;
   readonly #lease = new CanaryLease();
+  readonly #keeper: KnownGoodKeeper | undefined;
   #pointer: PolicyPointer | undefined;
   #stable: ActivePolicy | undefined;
   /** It passed; whether it is obeyed is up to the lease. */
   #canary: ActiveCanary | undefined;
   #applied: { stable: ActivePolicy; canary: ActiveCanary | undefined } | undefined;
   #cancelLapse: Cancel | undefined;
-  #savedEpoch = 0;
-  #saving: Promise<void> = Promise.resolve();
   #closed = false;
 
   constructor(options: PointerAdoptionOptions) {
     this.#options = options;
     this.#check = new PolicyCheck(options);
+    const { lastKnownGood } = options;
+    this.#keeper = lastKnownGood && new KnownGoodKeeper({ ...options, lastKnownGood });
   }
 
   /**
@@ -73,7 +75,7 @@ export class PointerAdoption {
       if (pointer.canary !== undefined) await this.#check.check(pointer.canary.policy, supply);
       this.#check.signatures?.restore(good.revokedKeys);
       this.#adoptStable(pointer, { ...stableOf(pointer, verdict), source: 'last-known-good' });
-      this.#savedEpoch = pointer.epoch;
+      this.#keeper?.hasKept(pointer.epoch);
       this.#applyWhatHolds();
       return pointer.epoch;
     }
@@ -96,7 +98,7 @@ export class PointerAdoption {
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancelLapse?.();
-    await this.#saving;
+    await this.#keeper?.close();
   }
 
   /** An epoch that went back, or one that has two meanings: a store restored from a backup, or a second writer. */
@@ -210,27 +212,17 @@ export class PointerAdoption {
 
   /** Only once for each epoch: a beat changes nothing that a start could use. */
   #save(pointer: PolicyPointer): void {
-    const { lastKnownGood, scope, telemetry } = this.#options;
-    if (lastKnownGood === undefined || pointer.epoch <= this.#savedEpoch) return;
-    this.#savedEpoch = pointer.epoch;
+    if (this.#keeper?.lacks(pointer.epoch) !== true) return;
     const canary = this.#canary === undefined ? undefined : pointer.canary;
     const named = [pointer.stable, ...(canary === undefined ? [] : [canary.policy])];
     const evidence = named.flatMap((ref) => this.#check.evidenceOf(ref) ?? []);
     if (evidence.length < named.length) return;
-    const good: KnownGood = {
+    this.#keeper.keep({
       pointer: { ...pointer, canary },
       documents: new Map(evidence.flatMap(({ documents }) => [...documents])),
       envelopes: new Map(evidence.flatMap(({ envelopes }) => [...envelopes])),
       revokedKeys: [...(this.#check.signatures?.revoked ?? [])],
-    };
-    this.#saving = this.#saving
-      .then(() => lastKnownGood.save(scope, good))
-      .catch((error: unknown) =>
-        telemetry.logger.warn(
-          { scope, error: String(error) },
-          'the policy in force could not be kept on disk',
-        ),
-      );
+    });
   }
 }
 

@@ -9,6 +9,9 @@ import {
   INITIAL_CONTROLLER_STATE,
   scopeState,
 } from '../../../../src/core/control/controller-state.ts';
+import { catalogueEpoch } from '../../../../src/core/control/published-models.ts';
+import { CATALOGUE_SCOPE } from '../../../../src/core/model/catalogue.ts';
+import { publishedModel } from '../model/model.fixture.ts';
 
 const scope = 'policy/feed';
 const policy = (version: number, digest = `d${version}`) => ({ digest, name: 'feed', version });
@@ -39,6 +42,58 @@ function given(...commands: ControllerCommand[]): ControllerState {
 function when(state: ControllerState, command: ControllerCommand): readonly ControllerEvent[] {
   return decide(state, command);
 }
+
+const reseed = (above: number | undefined, of: string, commandId = 's'): ControllerCommand => ({
+  kind: 'reseed',
+  commandId,
+  scope: of,
+  actor: 'ana',
+  ...(above !== undefined && { above }),
+});
+const publishModel: ControllerCommand = {
+  kind: 'publish-model',
+  commandId: 'm3',
+  scope: 'model/ranker',
+  actor: 'ana',
+  model: publishedModel('3'),
+};
+
+describe('a reseed', () => {
+  it.each([
+    { of: scope, own: 2, above: undefined, epoch: 3 },
+    { of: scope, own: 2, above: 1, epoch: 3 },
+    { of: scope, own: 2, above: 2, epoch: 3 },
+    { of: scope, own: 2, above: 40, epoch: 41 },
+    { of: CATALOGUE_SCOPE, own: 5, above: undefined, epoch: 6 },
+    { of: CATALOGUE_SCOPE, own: 5, above: 5, epoch: 6 },
+    { of: CATALOGUE_SCOPE, own: 5, above: 40, epoch: 41 },
+  ])('of $of at epoch $own, above $above, is epoch $epoch', ({ of, own, above, epoch }) => {
+    const state = given(publish(1), publish(2), publishModel);
+    const epochOf = (at: ControllerState): number =>
+      of === scope ? scopeState(at, scope).epoch : catalogueEpoch(at);
+    expect(epochOf(state)).toBe(own);
+    const told = when(state, reseed(above, of));
+    expect(told).toEqual([{ type: 'store-reseeded', commandId: 's', scope: of, actor: 'ana', epoch }]);
+    const after = told.reduce(evolve, state);
+    expect(epochOf(after)).toBe(epoch);
+    expect(after.scopes.get(scope)).toEqual({
+      ...state.scopes.get(scope),
+      epoch: scopeState(after, scope).epoch,
+    });
+    expect(after.scopes.has(CATALOGUE_SCOPE)).toBe(false);
+    // Asked once.
+    expect(when(after, reseed(above, of))).toEqual([]);
+    expect(
+      epochOf(given(publish(1), publish(2), publishModel, reseed(above, of), publish(3))),
+    ).toBeGreaterThan(epoch);
+  });
+
+  it('of a catalogue that has nothing is refused', () => {
+    expect(when(given(publish(1)), reseed(7, CATALOGUE_SCOPE))).toMatchObject([
+      { type: 'command-refused', reason: 'nothing was ever published in models' },
+    ]);
+  });
+});
 
 describe('given, when, then', () => {
   it('the first version goes live at epoch 1', () => {

@@ -11,6 +11,7 @@ import { POOLS, topics } from '../records.fixture.ts';
 import { publish } from './controller.fixture.ts';
 
 const EVENTS = topics.fixed('control-events');
+const BROKER_MS = 7_000;
 const forever = new AbortController().signal;
 const registry = memorySchemaRegistry();
 
@@ -48,7 +49,7 @@ const takes = (term: number): ControlEvent =>
 
 /** A log, and what somebody else appends around the record that takes the term. */
 function room(options: { before?: ControlEvent[]; after?: ControlEvent[]; again?: boolean } = {}) {
-  const bus = listBus(handClock(0));
+  const bus = listBus(handClock(BROKER_MS));
   const log = new ControlLog({ bus, codecs, topics });
   const rival = new ControlLog({ bus, codecs, topics });
   const { produce } = bus;
@@ -85,6 +86,10 @@ describe('a controller that takes the lead', () => {
     expect(term).toBe(3);
     expect(reasons(entries)).toEqual(['leadership-taken', 'of 1', 'leadership-taken', 'of 2']);
     expect(entries.map(({ commandOffset }) => commandOffset)).toEqual([-1, 4, -1, 5]);
+  });
+
+  it("is told the broker's time of its record", async () => {
+    expect(await room().fence()).toMatchObject({ term: 1, appendedMs: BROKER_MS });
   });
 
   it('counts the term of an event that it does not know, and passes over the event', async () => {

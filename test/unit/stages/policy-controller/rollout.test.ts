@@ -1,109 +1,21 @@
 import { describe, expect, it } from 'vitest';
 import { memoryMetrics } from '../../../../src/adapters/memory/metrics-query.ts';
 import { makeControlEvent } from '../../../../src/contracts/records.ts';
-import type { ControllerState } from '../../../../src/core/control/controller-state.ts';
-import { inForce } from '../../../../src/core/control/fence.ts';
-import { readControllerEvent } from '../../../../src/core/control/read-event.ts';
-import type { Observation } from '../../../../src/core/rollout/observation.ts';
-import { replay } from '../../../../src/core/rollout/replay.ts';
-import { type RolloutState, stageOf } from '../../../../src/core/rollout/rollout-state.ts';
-import type { Clock } from '../../../../src/ports/clock.ts';
-import {
-  DEFAULT_ROLLOUT_CONFIG,
-  type RolloutConfig,
-} from '../../../../src/stages/policy-controller/controller-config.ts';
+import { DEFAULT_ROLLOUT_CONFIG } from '../../../../src/stages/policy-controller/controller-config.ts';
 import { MetricPoller } from '../../../../src/stages/policy-controller/metric-poller.ts';
 import { SESSION_TIMEOUT_MS } from '../../adapters/memory/bus.fixture.ts';
-import { arm, healthyLook, scopeOf } from '../../core/rollout/rollout.fixture.ts';
+import { arm } from '../../core/rollout/rollout.fixture.ts';
 import { codecs, topics } from '../records.fixture.ts';
+import { command, GUARDRAIL, lead, openControlRoom, publish, SCOPE, told } from './controller.fixture.ts';
 import {
-  type ControlRoom,
-  command,
-  GUARDRAIL,
-  type LeadOptions,
-  lead,
-  openControlRoom,
-  publish,
-  SCOPE,
-  told,
-} from './controller.fixture.ts';
-
-const MINUTE_MS = 60_000;
-
-/** An observer that sees a healthy rollout, or what `change` makes of that. */
-class Observer {
-  state: () => ControllerState = () => {
-    throw new Error('no controller leads');
-  };
-  change: (seen: Observation) => Observation | undefined = (seen) => seen;
-  looks = 0;
-
-  async observe(): Promise<Observation | undefined> {
-    this.looks += 1;
-    const told = { state: this.state(), log: [] };
-    return scopeOf(told).rollout === undefined ? undefined : this.change(healthyLook(told));
-  }
-}
-
-type Leading = Awaited<ReturnType<typeof lead>>;
-
-interface Scene {
-  room: ControlRoom;
-  observer: Observer;
-  leading: Leading;
-  /** Another controller, which leads as soon as it can. */
-  next(options?: LeadOptions): Promise<Leading>;
-}
-
-/** Version 1 is live; version 2 is published and started. */
-async function rolling(config: Partial<RolloutConfig> = {}, options: LeadOptions = {}): Promise<Scene> {
-  const room = await openControlRoom();
-  const observer = new Observer();
-  const rollout = { ...DEFAULT_ROLLOUT_CONFIG, autoPromote: true, ...config };
-  const next = async (own: LeadOptions = {}): Promise<Leading> => {
-    const leading = await lead(room, {
-      ...own,
-      config: { rollout, ...own.config },
-      deps: { observer, ...own.deps },
-    });
-    observer.state = () => leading.stage.controller.state;
-    return leading;
-  };
-  const leading = await next(options);
-  await room.send(publish(1));
-  await room.send(publish(2));
-  await room.send(command('START', '{"version": 2}'));
-  await room.world.clock.advanceBy(100);
-  return { room, observer, leading, next };
-}
-
-function rolloutOf({ leading }: Pick<Scene, 'leading'>): RolloutState {
-  const rollout = leading.stage.controller.state.scopes.get(SCOPE)?.rollout;
-  if (rollout === undefined) throw new Error('no rollout runs');
-  return rollout;
-}
-
-/** On to the canary, whose dwell time begins. */
-async function toCanary(scene: Scene): Promise<void> {
-  const isCanary = (): boolean => stageOf(rolloutOf(scene)).name === 'canary';
-  expect(await scene.room.world.clock.runUntil(isCanary, 20 * MINUTE_MS)).toBe(true);
-  await scene.room.world.clock.advanceBy(100);
-}
-
-/** The log as an auditor reads it. */
-const logOf = ({ events }: ControlRoom) =>
-  inForce(events.map(({ term, evidence }) => ({ term, event: readControllerEvent(evidence) }))).flatMap(
-    ({ event }) => event ?? [],
-  );
-
-function expectExplained(room: ControlRoom): void {
-  const { disagreements, pending } = replay(logOf(room));
-  expect({ disagreements, pending }).toEqual({ disagreements: [], pending: [] });
-  expect(new Set(room.events.map(({ eventId }) => eventId)).size).toBe(room.events.length);
-}
-
-const decisions = (room: ControlRoom): string[] =>
-  told(room).filter((line) => !line.startsWith('rollout-looked'));
+  decisions,
+  expectExplained,
+  MINUTE_MS,
+  type Observer,
+  rolling,
+  rolloutOf,
+  toCanary,
+} from './rollout.fixture.ts';
 
 describe('a rollout', () => {
   it('goes to live by its stages, each at a higher epoch, with its text in the store', async () => {
@@ -392,49 +304,6 @@ describe('a new leader', () => {
 });
 
 /** A clock whose wall can be set. */
-function settable(clock: Clock): Clock & { skewMs: number } {
-  return {
-    skewMs: 0,
-    wallMs() {
-      return clock.wallMs() + this.skewMs;
-    },
-    monotonicMs: () => clock.monotonicMs(),
-    after: (delayMs, callback) => clock.after(delayMs, callback),
-    every: (periodMs, callback) => clock.every(periodMs, callback),
-  };
-}
-
-describe('a wall clock that jumps', () => {
-  it.each([3_600_000, -3_600_000])('by %i ms changes neither dwell times nor looks', async (jumpMs) => {
-    const scene = await rolling();
-    await toCanary(scene);
-    await scene.room.world.settle(scene.leading.stage.close());
-    const clock = settable(scene.room.world.clock);
-    const leading = await scene.next({ deps: { clock } });
-    await scene.room.world.clock.advanceBy(MINUTE_MS);
-    const { observedMs } = rolloutOf({ leading });
-    clock.skewMs = jumpMs;
-    await scene.room.world.clock.advanceBy(MINUTE_MS);
-    expect(rolloutOf({ leading })).toMatchObject({
-      stage: 1,
-      observedMs: observedMs + MINUTE_MS,
-      hold: undefined,
-    });
-  });
-
-  it('back, from one leader to the next, does not stop the looks', async () => {
-    const scene = await rolling();
-    await toCanary(scene);
-    const { observedMs } = rolloutOf(scene);
-    await scene.room.world.settle(scene.leading.stage.close());
-    const clock = settable(scene.room.world.clock);
-    clock.skewMs = -3_600_000;
-    const leading = await scene.next({ deps: { clock } });
-    await scene.room.world.clock.advanceBy(2 * MINUTE_MS);
-    expect(rolloutOf({ leading }).observedMs).toBeGreaterThan(observedMs + MINUTE_MS);
-  });
-});
-
 describe('commands of a rollout that cannot be accepted', () => {
   it.each([
     [

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { memoryLastKnownGood } from '../../../../src/adapters/memory/last-known-good.ts';
 import type { ControlCommand } from '../../../../src/contracts/records.ts';
 import type { KeyRing } from '../../../../src/core/control/key-ring.ts';
+import { writeRevocations } from '../../../../src/core/control/policy-envelope.ts';
 import { REFERENCE_FLEET } from '../../../../src/core/policy/fleet.ts';
 import { parsePolicy } from '../../../../src/core/policy/parse.ts';
 import { seededRandom } from '../../../../src/core/random/seeded-random.ts';
@@ -137,6 +138,30 @@ describe('a router that takes signed policies only', () => {
     room.server.empty();
     await leadStrictly(room);
     await room.world.clock.advanceBy(500);
+    const router = await openRouter(room);
+    expect([router.version(), router.floor()]).toEqual([2, 150]);
+    await router.close();
+  });
+
+  it.each<[what: string, lose: (room: ControlRoom) => unknown]>([
+    ['texts', ({ server }) => server.lose('documents')],
+    ['signatures', ({ server }) => server.lose('envelopes')],
+    ['revoked keys', ({ server }) => server.lose('revocations')],
+    [
+      'revoked keys to a leader that was replaced',
+      ({ world, server }) => world.settle(server.connect().putRevocations(writeRevocations([]))),
+    ],
+  ])('finds a child, its root and the revoked keys in a store that lost the %s', async (_what, lose) => {
+    const room = await openControlRoom();
+    await leadStrictly(room);
+    await send(room, publishText(textOf(1)), ana);
+    await send(room, command('TUNE', '{"name": "floor", "value": 150}'), ben);
+    await send(room, { ...revoke('ben'), scope: 'keys' }, ana);
+    const store = room.server.connect();
+    const revocations = await room.world.settle(store.readRevocations());
+    await lose(room);
+    await room.world.clock.advanceBy(1_500);
+    expect(await room.world.settle(store.readRevocations())).toEqual(revocations);
     const router = await openRouter(room);
     expect([router.version(), router.floor()]).toEqual([2, 150]);
     await router.close();

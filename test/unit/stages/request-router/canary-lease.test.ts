@@ -6,17 +6,20 @@ import { canaryPointer } from './policy-source.fixture.ts';
 
 const LEASE_MS = 100;
 
-function pointer(epoch: number, beat: number | undefined): PolicyPointer {
+function pointer(epoch: number, beat: number | undefined, term = 1): PolicyPointer {
   return {
     epoch,
-    term: 1,
+    term,
     stable: { digest: 'd', name: 'test', version: 1 },
     canary: beat === undefined ? undefined : canaryPointer({ text: 'c', beat, leaseMs: LEASE_MS }),
   };
 }
 
-/** Epoch and beat as they were seen, at which time; undefined where the store had nothing. */
-type Look = readonly [atMs: number, seen: readonly [epoch: number, beat: number | undefined] | undefined];
+/** Epoch, beat and term as they were seen, at which time; undefined where the store had nothing. */
+type Look = readonly [
+  atMs: number,
+  seen: readonly [epoch: number, beat: number | undefined, term?: number] | undefined,
+];
 
 describe('the lease', () => {
   it.each<{ what: string; looks: Look[]; untilMs: number }>([
@@ -54,6 +57,17 @@ describe('the lease', () => {
         [20, [1, 2]],
       ],
       untilMs: 120,
+    },
+    {
+      what: 'goes on with the leader that took over, whatever its beat',
+      looks: [
+        [0, [3, 5, 1]],
+        [10, [3, 6, 1]],
+        [20, [3, 1, 2]],
+        [30, [3, 2, 2]],
+        [50, [3, 7, 1]],
+      ],
+      untilMs: 130,
     },
     {
       what: 'is not renewed by the same beat',

@@ -138,6 +138,7 @@ export function changed(store: ControlStore, changes: Partial<ControlStore>): Co
   return {
     readPointer: (scope) => store.readPointer(scope),
     readDocument: (digest) => store.readDocument(digest),
+    hasDocument: (digest) => store.hasDocument(digest),
     writePointer: (scope, pointer) => store.writePointer(scope, pointer),
     putDocument: (digest, bytes) => store.putDocument(digest, bytes),
     putEnvelope: (digest, bytes) => store.putEnvelope(digest, bytes),

@@ -4,6 +4,8 @@ import { MillraceError } from '../../../../src/core/errors.ts';
 import type { KnownGood, LastKnownGood } from '../../../../src/ports/last-known-good.ts';
 import { changed, epochs, FOLLOWED_MS, newWorld, SCOPE, start } from './policy-source.fixture.ts';
 
+const MINUTE_MS = 60_000;
+
 function known(epoch: number, text: string, digest = `digest of ${text}`): KnownGood {
   return {
     pointer: { epoch, term: 1, stable: { digest, name: 'test', version: epoch }, canary: undefined },
@@ -229,7 +231,54 @@ describe('what is kept', () => {
     expect(epochs(applied)).toEqual([1]);
     expect(await report()).toEqual({ epoch: 1, status: 'applied' });
     expect(telemetry.logs.map(({ message }) => message)).toContain(
-      'the policy in force could not be kept on disk',
+      'the policy in force could not be kept on disk; trying again',
     );
+  });
+
+  it.each([
+    { what: 'the same epoch', later: [], expected: [2, 1] },
+    { what: 'a later epoch, which came meanwhile', later: [3], expected: [3, 1] },
+  ])('that could not be written is tried again: $what', async ({ later, expected }) => {
+    const kept = memoryLastKnownGood();
+    let isFull = false;
+    const lastKnownGood: LastKnownGood = {
+      load: (scope) => kept.load(scope),
+      save: async (scope, good) => {
+        if (isFull) throw new Error('no space left on device');
+        await kept.save(scope, good);
+      },
+    };
+    const { clock, telemetry, publish, started } = start({ lastKnownGood });
+    await publish(1, 'a');
+    await started();
+    await clock.advanceBy(FOLLOWED_MS);
+    isFull = true;
+    await publish(2, 'b');
+    await clock.advanceBy(MINUTE_MS);
+    for (const epoch of later) await publish(epoch, 'c');
+    await clock.advanceBy(FOLLOWED_MS);
+    isFull = false;
+    await clock.advanceBy(MINUTE_MS);
+    expect((await kept.load(SCOPE)).map(({ pointer }) => pointer.epoch)).toEqual(expected);
+    const warnings = telemetry.logs.filter(({ level }) => level === 'warn');
+    expect(warnings.length).toBeGreaterThan(1);
+    expect(warnings.length).toBeLessThan(12);
+  });
+
+  it('that could not be written holds up no router that ends', async () => {
+    let tries = 0;
+    const lastKnownGood: LastKnownGood = {
+      load: async () => [],
+      save: async () => {
+        tries += 1;
+        throw new Error('no space left on device');
+      },
+    };
+    const { clock, source, publish, started, settle } = start({ lastKnownGood });
+    await publish(1, 'a');
+    await started();
+    await settle(source.close());
+    await clock.advanceBy(MINUTE_MS);
+    expect(tries).toBe(1);
   });
 });
