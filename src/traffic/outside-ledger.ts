@@ -44,7 +44,16 @@ export async function openOutsideLedger(
       );
       return;
     }
-    if (decoded.status !== 'ok') throw new Error(`a result cannot be read: ${decoded.message}`);
+    if (decoded.status === 'unreadable') {
+      ledger.unreadable(record.partition, record.offset);
+      const { partition, offset } = record;
+      const { code, message } = decoded;
+      connection.telemetry.logger.warn(
+        { partition, offset, code, reason: message },
+        'a result cannot be read',
+      );
+      return;
+    }
     const result = decoded.value;
     const outcome = outcomeKind(result.outcome);
     if (outcome === undefined) return;
