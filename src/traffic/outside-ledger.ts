@@ -1,4 +1,5 @@
 import type { Connection } from '../client/connection.ts';
+import { schemaOf } from '../contracts/headers.ts';
 import type { ScoredResult } from '../contracts/records.ts';
 import { identityKey } from '../core/outcome/identity.ts';
 import { createLedger, type LedgerSummary } from '../core/outcome/ledger.ts';
@@ -36,9 +37,9 @@ export async function openOutsideLedger(
   const ledger = createLedger();
   const appendedMs = new Map<string, number>();
   const onResult = (record: InboundRecord): void => {
-    const decoded = connection.codecs.for('ScoredResult').decode(record.value);
+    const decoded = connection.codecs.for('ScoredResult').decode(record.value, schemaOf(record.headers));
     if (decoded.status === 'schema-unknown') {
-      connection.codecs.learn(decoded.schemaId).then(
+      connection.codecs.learn(decoded).then(
         () => onResult(record),
         () => clock.after(LEARN_RETRY_MS, () => onResult(record)),
       );

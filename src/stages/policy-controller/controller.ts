@@ -135,10 +135,9 @@ export class Controller {
       this.#build({ type: 'leadership-taken', term }, undefined, INITIAL_CONTROLLER_STATE, `term-${term}`);
     let taken = await this.#log.fence(takes, over);
     if (taken.firstOffset > 0) this.#tellLost(taken.firstOffset);
-    const commands = await this.#log.commands();
-    const stored = await this.#pointers.highestTerm(scopesOf(taken.entries, commands));
+    const stored = await this.#pointers.highestTerm(scopesOf(taken.entries, taken.commands));
     if (stored >= taken.term) taken = await this.#log.fence(takes, over, stored);
-    const { term, entries } = taken;
+    const { term, entries, commands } = taken;
     over.throwIfAborted();
     this.#unasked = 0;
     this.#pointers.forget();

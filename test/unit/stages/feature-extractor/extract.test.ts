@@ -43,7 +43,7 @@ function extract(of: Delivery<ScoreRequest>, clock = tickingClock(0)): Extractio
       families: FAMILIES,
       limits: { ...DEFAULT_REQUEST_LIMITS, contextKeys: new Set(['surface']), resultPartitions: 4 },
     },
-    { clock, signals: createSignalExtractor(new Map()) },
+    { clock, codecs, signals: createSignalExtractor(new Map()) },
   );
   return extractor(of);
 }
