@@ -53,7 +53,7 @@ async function run(
     logger.info({}, 'drained');
     process.exit(0);
   };
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop(signal));
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal));
   stages.push(...(await start(settings, runtime)));
   collectStartUpGarbage();
   logger.info({ url: health.url, pid: process.pid }, 'ready');

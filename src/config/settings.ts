@@ -315,6 +315,12 @@ const controller = z.strictObject({
 });
 
 export const SettingsSchema = z.strictObject({
+  installation: z
+    .string()
+    .default('')
+    .describe(
+      'Name of the installation in the signatures of commands that are signed with these settings; needed where the key has one in the key file.',
+    ),
   prefix: z
     .string()
     .regex(/^[a-z0-9][a-z0-9._-]{0,63}$/)

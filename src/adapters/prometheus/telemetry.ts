@@ -1,4 +1,4 @@
-import { type DestinationStream, pino, stdSerializers, stdTimeFunctions } from 'pino';
+import { type DestinationStream, pino, stdTimeFunctions } from 'pino';
 import {
   collectDefaultMetrics,
   type MetricConfiguration,
@@ -8,14 +8,17 @@ import {
   Registry,
 } from 'prom-client';
 import { MillraceError } from '../../core/errors.ts';
+import { withoutCredentials } from '../../core/without-credentials.ts';
 import type {
   Counter,
   Gauge,
   Histogram,
+  LogFields,
   Logger,
   MetricDefinition,
   Telemetry,
 } from '../../ports/telemetry.ts';
+import { loggedError } from './logged-error.ts';
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -56,10 +59,19 @@ function createLogger(options: PrometheusTelemetryOptions): Logger {
       level: options.level,
       base: { service: options.service },
       timestamp: stdTimeFunctions.isoTime,
-      formatters: { level: (label) => ({ level: label }) },
-      serializers: { error: stdSerializers.errWithCause },
+      formatters: { level: (label) => ({ level: label }), log: withoutSecrets },
+      serializers: { error: (error: unknown) => loggedError(error) },
     },
     options.destination ?? pino.destination(1),
+  );
+}
+
+function withoutSecrets(fields: LogFields): LogFields {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [
+      name,
+      typeof value === 'string' ? withoutCredentials(value) : value,
+    ]),
   );
 }
 

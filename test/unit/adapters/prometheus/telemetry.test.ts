@@ -87,6 +87,27 @@ describe('prometheusTelemetry, logs', () => {
     expect(Number.isNaN(Date.parse(String(lines[0]?.['time'])))).toBe(false);
   });
 
+  it('tells nothing else that a library hung on an error, and no credentials of a URL anywhere', () => {
+    const { telemetry, lines } = open();
+    const address = 'https://me:se@kret@registry:8081/schemas';
+    const cause = Object.assign(new Error(`get ${address}`), {
+      url: `get ${address}`,
+      headers: { authorization: 'se@kret' },
+    });
+    telemetry.logger.warn({ error: new Error('away', { cause }), url: address }, 'waits');
+    telemetry.logger.warn(
+      { error: String(cause), reason: `${address} and redis://:p%40ss@host:6379/0` },
+      'waits',
+    );
+    const text = JSON.stringify(lines);
+    expect(text).not.toMatch(/kret|p%40ss|authorization/);
+    expect(lines[1]).toMatchObject({ reason: 'https://registry:8081/schemas and redis://host:6379/0' });
+    expect(lines[0]).toMatchObject({
+      url: 'https://registry:8081/schemas',
+      error: { cause: { message: 'get https://registry:8081/schemas' } },
+    });
+  });
+
   it('keeps message, code and cause of errors', () => {
     const { telemetry, lines } = open();
     const error = Object.assign(new Error('outer', { cause: new Error('inner') }), { code: 'TOO_LARGE' });
