@@ -1,5 +1,6 @@
 import { identityKey, type RequestIdentity } from '../core/outcome/identity.ts';
 import type { Headers, InboundRecord } from '../ports/message-bus.ts';
+import { readText } from './short-text.ts';
 
 /** W3C trace context, as OpenTelemetry's messaging conventions carry it on Kafka. */
 export const TRACEPARENT = 'traceparent';
@@ -57,11 +58,14 @@ export const IDENTITY = 'millrace.identity';
 export const RESULT_PARTITION = 'millrace.result-partition';
 
 const FINGERPRINT_LENGTH = 16;
+const NO_BYTES = Buffer.alloc(0);
 
 /** What a record says of its schema besides the id in its frame; undefined where it says nothing. */
 export function schemaOf(headers: Headers): string | undefined {
   const header = headers[SCHEMA];
-  return header?.length === FINGERPRINT_LENGTH ? header.toString('latin1') : undefined;
+  return header?.length === FINGERPRINT_LENGTH
+    ? readText({ buf: header, pos: 0 }, FINGERPRINT_LENGTH)
+    : undefined;
 }
 
 /** What a record on features or dispatch says of its request outside of its value. */
@@ -76,9 +80,12 @@ export function carrying(
   schema: Headers,
   { identity, resultPartition }: Pick<CarriedRequest, 'identity' | 'resultPartition'>,
 ): Headers {
-  const headers: Record<string, Buffer> = { ...schema, [IDENTITY]: Buffer.from(identityKey(identity)) };
-  if (resultPartition !== null) headers[RESULT_PARTITION] = Buffer.from(String(resultPartition));
-  return headers;
+  const of = Buffer.from(identityKey(identity), 'latin1');
+  // Written out, for the engine makes such an object at once; a copy of another it makes name by name.
+  const headers = { [SCHEMA]: schema[SCHEMA] ?? NO_BYTES, [IDENTITY]: of };
+  return resultPartition === null
+    ? headers
+    : { ...headers, [RESULT_PARTITION]: Buffer.from(String(resultPartition), 'latin1') };
 }
 
 /** Kafka's names of topics have at most 249 characters. */
