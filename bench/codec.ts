@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { memorySchemaRegistry } from '../src/adapters/registry/memory.ts';
 import { systemClock } from '../src/adapters/system/clock.ts';
 import { type Codecs, createCodecs } from '../src/contracts/codec.ts';
+import { carrying, schemaOf } from '../src/contracts/headers.ts';
 import {
   makeDispatch,
   makePolicyDecision,
@@ -49,13 +50,29 @@ function passRows(codecs: Codecs, bytes: number): BenchRow[] {
   const times = measure({
     copy: () => request.copy(Buffer.allocUnsafe(request.length)),
     extractor: () => {
-      const decoded = ingress.decode(request);
-      if (decoded.status === 'ok')
-        features.encode(
-          makeRoutableRequest({ ...RoutableRequest, requestId: decoded.value.requestId, payload: request }),
-        );
+      const fingerprint = schemaOf(ingress.headers);
+      const decoded = ingress.decode(request, fingerprint);
+      if (decoded.status !== 'ok') return;
+      const { requestId } = decoded.value;
+      const payloadSchema = fingerprint ?? '';
+      const value = makeRoutableRequest({ ...RoutableRequest, requestId, payloadSchema, payload: request });
+      features.encode(value);
+      carrying(features.headers, value);
     },
     router: () => {
+      const decoded = features.decode(routable, schemaOf(features.headers));
+      if (decoded.status !== 'ok') return;
+      const dispatch = dispatchOf(decoded.value);
+      dispatches.encode(dispatch);
+      carrying(dispatches.headers, dispatch);
+    },
+    'extractor without headers': () => {
+      const decoded = ingress.decode(request);
+      if (decoded.status !== 'ok') return;
+      const { requestId } = decoded.value;
+      features.encode(makeRoutableRequest({ ...RoutableRequest, requestId, payload: request }));
+    },
+    'router without headers': () => {
       const decoded = features.decode(routable);
       if (decoded.status === 'ok') dispatches.encode(dispatchOf(decoded.value));
     },
@@ -75,6 +92,11 @@ function passRows(codecs: Codecs, bytes: number): BenchRow[] {
         value: Math.round((times[stage] / times.copy) * 100) / 100,
         unit: '×',
         ...(isTarget ? { target: PASS_TARGET, relation: '<=' as const } : {}),
+      },
+      {
+        metric: `${stage} against itself without the headers for schema and request, ${size}`,
+        value: Math.round((times[stage] / times[`${stage} without headers`]) * 100) / 100,
+        unit: '×',
       },
     ]),
   ];
@@ -154,6 +176,7 @@ function recordsOf(codecs: Codecs, bytes: number): Measured {
     candidateCount: candidates,
     baselineCandidates: ScoreRequest.baselineCandidates,
     context: ScoreRequest.context,
+    payloadSchema: schemaOf(codecs.for('ScoreRequest').headers),
     payload: codecs.for('ScoreRequest').encode(ScoreRequest),
   });
   const scores = Buffer.alloc(candidates * 4, 1);
@@ -198,6 +221,7 @@ function dispatchOf(request: RoutableRequest) {
     inTopicMs: request.inTopicMs,
     router: 'router-1',
     sequence: 1_000_000,
+    payloadSchema: request.payloadSchema,
     payload: request.payload,
   });
 }

@@ -1,4 +1,5 @@
 import type { Connection } from '../../src/client/connection.ts';
+import { schemaOf } from '../../src/contracts/headers.ts';
 import type { ScoredResult } from '../../src/contracts/records.ts';
 import { identityKey } from '../../src/core/outcome/identity.ts';
 import { createLedger, type LedgerSummary } from '../../src/core/outcome/ledger.ts';
@@ -28,12 +29,12 @@ export async function readBooks(connection: Connection): Promise<LedgerSummary> 
   return ledger.summary();
 }
 
-async function decode({ codecs }: Connection, { value }: InboundRecord): Promise<ScoredResult> {
-  const decoded = codecs.for('ScoredResult').decode(value);
+async function decode({ codecs }: Connection, { value, headers }: InboundRecord): Promise<ScoredResult> {
+  const decoded = codecs.for('ScoredResult').decode(value, schemaOf(headers));
   if (decoded.status === 'ok') return decoded.value;
   if (decoded.status === 'unreadable') throw new Error(`a result cannot be read: ${decoded.message}`);
-  await codecs.learn(decoded.schemaId);
-  const again = codecs.for('ScoredResult').decode(value);
+  await codecs.learn(decoded);
+  const again = codecs.for('ScoredResult').decode(value, schemaOf(headers));
   if (again.status !== 'ok') throw new Error(`a result cannot be read: ${again.status}`);
   return again.value;
 }

@@ -3,6 +3,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import type { Connection } from '../client/connection.ts';
 import { loadSettings } from '../config/load-settings.ts';
 import { fileError } from '../config/user-file.ts';
+import { schemaOf } from '../contracts/headers.ts';
 import type { Records } from '../contracts/records.ts';
 import { MillraceError } from '../core/errors.ts';
 import { bucketOf, thresholdOf } from '../core/rollout/bucket.ts';
@@ -157,11 +158,11 @@ class Recording {
     const codec = codecs.for(name);
     const one = (record: InboundRecord): void => {
       if (this.#ended) return;
-      const decoded = codec.decode(record.value);
+      const decoded = codec.decode(record.value, schemaOf(record.headers));
       if (decoded.status === 'ok') take(decoded.value);
       else if (decoded.status === 'unreadable') this.unreadable += 1;
       else
-        codecs.learn(decoded.schemaId).then(
+        codecs.learn(decoded).then(
           () => one(record),
           () => clock.after(LEARN_RETRY_MS, () => one(record)),
         );

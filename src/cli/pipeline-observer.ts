@@ -1,4 +1,5 @@
 import type { Connection } from '../client/connection.ts';
+import { schemaOf } from '../contracts/headers.ts';
 import type { Records } from '../contracts/records.ts';
 import type { RecordName, TopicKey } from '../contracts/topics.ts';
 import { LatencySketch } from '../core/latency/sketch.ts';
@@ -88,9 +89,9 @@ export class PipelineObserver {
     return bus.read({ topics: [topics.fixed(topic)], startAt: 'latest' }, (records) => {
       for (const inbound of records) {
         if (inbound.value === null) continue;
-        const decoded = codec.decode(inbound.value);
+        const decoded = codec.decode(inbound.value, schemaOf(inbound.headers));
         if (decoded.status === 'ok') take(decoded.value);
-        else if (decoded.status === 'schema-unknown') codecs.learn(decoded.schemaId).catch(() => undefined);
+        else if (decoded.status === 'schema-unknown') codecs.learn(decoded).catch(() => undefined);
       }
     });
   }

@@ -12,6 +12,7 @@ import { VALIDITY_MS_MAX } from '../core/control/verify-command.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { RequestIdentity } from '../core/outcome/identity.ts';
 import { partitionForKey } from '../core/request/partition.ts';
+import type { Headers } from '../ports/message-bus.ts';
 import type { Signer } from '../ports/signatures.ts';
 import type { Connection, Transport } from './connection.ts';
 import { type ControlEventStream, type ControlEventsOptions, controlEvents } from './control-events.ts';
@@ -148,9 +149,10 @@ class ConnectedClient implements Client {
     tenant: string | undefined,
   ): Promise<RequestIdentity | undefined> {
     const { topics, codecs } = this.#connection;
-    const value = codecs.for('ScoreRequest').encode(request);
+    const codec = codecs.for('ScoreRequest');
+    const value = codec.encode(request);
     await Promise.allSettled([...this.#streams].map((stream) => stream.ready));
-    return this.#produce(topics.ingress(tenant), request.requestId, value);
+    return this.#produce(topics.ingress(tenant), request.requestId, value, codec.headers);
   }
 
   #controlEvents(options?: ControlEventsOptions): ControlEventStream {
@@ -173,8 +175,8 @@ class ConnectedClient implements Client {
       coSignature: input.coSignature,
     });
     const command = this.#signed(unsigned, options);
-    const value = codecs.for('ControlCommand').encode(command);
-    await this.#produce(topics.fixed('control'), command.scope, value);
+    const codec = codecs.for('ControlCommand');
+    await this.#produce(topics.fixed('control'), command.scope, codec.encode(command), codec.headers);
     return command.commandId;
   }
 
@@ -207,18 +209,24 @@ class ConnectedClient implements Client {
   async #sendOutcome(input: OutcomeInput): Promise<string> {
     const { topics, codecs } = this.#connection;
     const outcome = makeOutcome({ ...input, outcomeId: input.outcomeId ?? this.#connection.newId() });
-    const value = codecs.for('Outcome').encode(outcome);
-    await this.#produce(topics.fixed('outcomes'), outcome.requestId || outcome.outcomeId, value);
+    const codec = codecs.for('Outcome');
+    const key = outcome.requestId || outcome.outcomeId;
+    await this.#produce(topics.fixed('outcomes'), key, codec.encode(outcome), codec.headers);
     return outcome.outcomeId;
   }
 
   /** Answers where the record lies then, unless the broker does not say. */
-  async #produce(topic: string, key: string, value: Buffer): Promise<RequestIdentity | undefined> {
+  async #produce(
+    topic: string,
+    key: string,
+    value: Buffer,
+    headers: Headers,
+  ): Promise<RequestIdentity | undefined> {
     const { bus } = this.#connection;
     const keyBytes = Buffer.from(key);
     const partition = partitionForKey(keyBytes, await bus.partitionCount(topic));
     let identity: RequestIdentity | undefined;
-    await bus.produce({ topic, partition, key: keyBytes, value }, (offset) => {
+    await bus.produce({ topic, partition, key: keyBytes, value, headers }, (offset) => {
       identity = { topic, partition, offset };
     });
     return identity;

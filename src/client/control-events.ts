@@ -1,3 +1,4 @@
+import { schemaOf } from '../contracts/headers.ts';
 import type { ControlEvent } from '../contracts/records.ts';
 import { coversScope } from '../core/control/key-ring.ts';
 import type { InboundRecord, Reader } from '../ports/message-bus.ts';
@@ -159,7 +160,7 @@ class OpenEvents implements ControlEventStream {
     const { codecs, clock, telemetry } = this.#connection;
     const codec = codecs.for('ControlEvent');
     while (this.#closing === undefined) {
-      const decoded = codec.decode(record.value);
+      const decoded = codec.decode(record.value, schemaOf(record.headers));
       if (decoded.status === 'ok') return decoded.value;
       if (decoded.status === 'unreadable') {
         const { code, message } = decoded;
@@ -170,7 +171,7 @@ class OpenEvents implements ControlEventStream {
         return undefined;
       }
       try {
-        await codecs.learn(decoded.schemaId);
+        await codecs.learn(decoded);
       } catch (error) {
         telemetry.logger.warn(
           { error },

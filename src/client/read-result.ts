@@ -1,4 +1,5 @@
 import type { UnreadableCode } from '../contracts/codec.ts';
+import { schemaOf } from '../contracts/headers.ts';
 import type { ScoredResult } from '../contracts/records.ts';
 import type { InboundRecord } from '../ports/message-bus.ts';
 import type { Connection } from './connection.ts';
@@ -38,12 +39,12 @@ export async function readResult(
       const { code, reason } = record.unreadable;
       return { status: 'unreadable', unreadable: report(connection, record, code, reason) };
     }
-    const decoded = codec.decode(record.value);
+    const decoded = codec.decode(record.value, schemaOf(record.headers));
     if (decoded.status === 'ok') return { status: 'read', result: decoded.value };
     if (decoded.status === 'unreadable')
       return { status: 'unreadable', unreadable: report(connection, record, decoded.code, decoded.message) };
     try {
-      await codecs.learn(decoded.schemaId);
+      await codecs.learn(decoded);
     } catch (error) {
       const { schemaId } = decoded;
       telemetry.logger.warn(

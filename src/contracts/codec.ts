@@ -1,35 +1,43 @@
 import type avro from 'avsc';
 import { MillraceError, shorten } from '../core/errors.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { Headers } from '../ports/message-bus.ts';
 import type { SchemaRegistry } from '../ports/schema-registry.ts';
 import { parseType } from './avro-type.ts';
 import { type CompiledReader, compileReader } from './compiled-reader.ts';
 import { type CompiledWriter, compileWriter } from './compiled-writer.ts';
+import { fingerprintOf } from './fingerprint.ts';
+import { SCHEMA } from './headers.ts';
 import { DECODE_LIMITS, type DecodeLimits } from './limits.ts';
 import { compilePayloadBytes } from './payload-bytes.ts';
 import type { Records } from './records.ts';
 import { SCHEMAS } from './schemas.ts';
 import type { RecordName, TopicDefinition } from './topics.ts';
-import { type Learned, messageOf, WriterSchemas } from './writer-schemas.ts';
+import { type Learned, messageOf, type Reading, type SchemaName, WriterSchemas } from './writer-schemas.ts';
 
 export type UnreadableCode = 'NO_FRAME' | 'EMPTY_VALUE' | 'MALFORMED' | 'TOO_LARGE' | 'UNKNOWN_SCHEMA';
 
 export type Decoded<T> =
   | { readonly status: 'ok'; readonly value: T }
   | { readonly status: 'unreadable'; readonly code: UnreadableCode; readonly message: string }
-  /** Await `codecs.learn(schemaId)`, then decode again. */
-  | { readonly status: 'schema-unknown'; readonly schemaId: number };
+  /** Await `codecs.learn` with it, then decode again. */
+  | ({ readonly status: 'schema-unknown' } & SchemaName);
 
 /** Record values of one kind: `0x00`, the writer schema's registry id as int32 big-endian, the Avro body. */
 export interface RecordCodec<T> {
   readonly record: RecordName;
+  /** What a record says of its schema besides the id: they belong to every value that `encode` made. */
+  readonly headers: Headers;
   /**
    * One new buffer of exactly the frame and the body; `bytes` fields are copied into it once.
    * @throws MillraceError MALFORMED where the value is none of this record, TOO_LARGE beyond the limits, INVALID_CONFIG before `register`.
    */
   encode(value: T): Buffer;
-  /** `bytes` fields of the value are views of `bytes`: neither may be written to. Never throws. */
-  decode(bytes: Buffer | null): Decoded<T>;
+  /**
+   * `bytes` fields of the value are views of `bytes`: neither may be written to. Never throws.
+   * @param fingerprint of the writer's schema, where the record tells it (`schemaOf` its headers): then the id decides nothing
+   */
+  decode(bytes: Buffer | null, fingerprint?: string): Decoded<T>;
 }
 
 export interface CodecsOptions {
@@ -53,7 +61,9 @@ export interface Codecs {
    * Looks a writer's schema up: once, however many ask. "No such schema" is believed for 30 s, and until then such records are unreadable.
    * @throws MillraceError REGISTRY_UNAVAILABLE: the record is not to blame, and must wait.
    */
-  learn(schemaId: number): Promise<Learned>;
+  learn(schema: SchemaName): Promise<Learned>;
+  /** Fingerprint of the schema that a framed value's id stands for; empty where that is not known here. */
+  fingerprintIn(bytes: Buffer | null): string;
 }
 
 export function createCodecs(options: CodecsOptions): Codecs {
@@ -74,7 +84,11 @@ export function createCodecs(options: CodecsOptions): Codecs {
   return {
     for: <N extends RecordName>(record: N) =>
       codecOf(record) as RecordCodec<unknown> as RecordCodec<Records[N]>,
-    learn: (schemaId) => writers.learn(schemaId),
+    learn: (schema) => writers.learn(schema),
+    fingerprintIn: (bytes) => {
+      const isFramed = bytes !== null && bytes.length >= FRAME_BYTES && bytes[0] === 0;
+      return (isFramed ? writers.fingerprintOf(bytes.readInt32BE(1)) : undefined) ?? '';
+    },
     async register(topics) {
       const registrations = [...topics].map(async ([topic, { record, compatibility }]) => ({
         codec: codecOf(record),
@@ -90,13 +104,16 @@ const OVERHEAD_BYTES_MIN = 128;
 
 class AvroCodec<T> implements RecordCodec<T> {
   readonly record: RecordName;
+  readonly headers: Headers;
   readonly #type: avro.Type;
+  readonly #fingerprint: string;
   readonly #bytesMax: number;
   readonly #writers: WriterSchemas;
   readonly #payloadBytes: (value: unknown) => number;
   readonly #read: CompiledReader | undefined;
   readonly #compiledWrite: CompiledWriter | undefined;
   #schemaId: number | undefined;
+  #ownReading: Reading | undefined;
   /** What a record took lately besides its `bytes` fields. */
   #overheadBytes = OVERHEAD_BYTES_MIN;
 
@@ -109,6 +126,8 @@ class AvroCodec<T> implements RecordCodec<T> {
   ) {
     this.record = record;
     this.#type = parseType(schema);
+    this.#fingerprint = fingerprintOf(this.#type);
+    this.headers = { [SCHEMA]: Buffer.from(this.#fingerprint) };
     this.#bytesMax = bytesMax;
     this.#writers = writers;
     this.#payloadBytes = compilePayloadBytes(this.#type);
@@ -141,7 +160,7 @@ class AvroCodec<T> implements RecordCodec<T> {
     return buffer.subarray(0, end);
   }
 
-  decode(bytes: Buffer | null): Decoded<T> {
+  decode(bytes: Buffer | null, fingerprint?: string): Decoded<T> {
     if (bytes === null || bytes.length === 0) return unreadable('EMPTY_VALUE', 'the record has no value');
     if (bytes.length < FRAME_BYTES || bytes[0] !== 0) return unreadable('NO_FRAME', describeNoFrame(bytes));
     if (bytes.length > this.#bytesMax) {
@@ -149,10 +168,11 @@ class AvroCodec<T> implements RecordCodec<T> {
     }
     const schemaId = bytes.readInt32BE(1);
     if (schemaId < 1) return unreadable('UNKNOWN_SCHEMA', `${schemaId} is no schema id; they start at 1`);
-    const reading = this.#writers.reading(schemaId, this.#type);
-    if (reading === 'unknown') return { status: 'schema-unknown', schemaId };
+    const reading = this.#readingOf({ schemaId, fingerprint });
+    if (reading === 'unknown') return { status: 'schema-unknown', schemaId, fingerprint };
     if (reading === 'no-such-schema') {
-      return unreadable('UNKNOWN_SCHEMA', `the registry has no schema with the id ${schemaId}`);
+      const named = fingerprint === undefined ? '' : ` and the fingerprint ${fingerprint}`;
+      return unreadable('UNKNOWN_SCHEMA', `the registry has no schema with the id ${schemaId}${named}`);
     }
     if ('unusable' in reading) {
       return unreadable('UNKNOWN_SCHEMA', `written with the schema id ${schemaId}: ${reading.unusable}`);
@@ -168,6 +188,12 @@ class AvroCodec<T> implements RecordCodec<T> {
     } catch (error) {
       return unreadable('MALFORMED', messageOf(error));
     }
+  }
+
+  #readingOf(name: SchemaName): ReturnType<WriterSchemas['reading']> {
+    if (name.fingerprint !== this.#fingerprint) return this.#writers.reading(name, this.#type);
+    this.#ownReading ??= this.#writers.readingOwn(this.#type);
+    return this.#ownReading;
   }
 
   /** The end, or minus the number of bytes that were missing. */

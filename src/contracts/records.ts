@@ -325,6 +325,8 @@ export interface Dispatch {
   resultPartition: number | null;
   /** JSON trace of the decision, where the request asked for it. */
   trace: string | null;
+  /** Fingerprint of the schema that the payload was written with: CRC-64-AVRO, 16 hexadecimal digits. Empty where it is not known; then the id in the payload's frame says which. */
+  payloadSchema: string;
   /** The ingress record's value, frame included: byte for byte, or with its candidate tensors cut to their first scoreLimit candidates. */
   payload: Buffer;
 }
@@ -351,6 +353,7 @@ export function makeDispatch(
     | 'ackPartition'
     | 'resultPartition'
     | 'trace'
+    | 'payloadSchema'
   >,
 ): Dispatch {
   return {
@@ -384,6 +387,7 @@ export function makeDispatch(
     sequence: fields.sequence,
     resultPartition: fields.resultPartition === undefined ? null : fields.resultPartition,
     trace: fields.trace === undefined ? null : fields.trace,
+    payloadSchema: fields.payloadSchema === undefined ? '' : fields.payloadSchema,
     payload: fields.payload,
   };
 }
@@ -629,6 +633,8 @@ export interface RoutableRequest {
   resultPartition: number | null;
   /** As in the request. */
   explain: boolean;
+  /** Fingerprint of the schema that the payload was written with: CRC-64-AVRO, 16 hexadecimal digits. Empty where it is not known; then the id in the payload's frame says which. */
+  payloadSchema: string;
   /** The ingress record's value, byte for byte, frame included. Empty where extractor and router are fused and the record is published for observers only. */
   payload: Buffer;
 }
@@ -655,6 +661,7 @@ export function makeRoutableRequest(
     | 'pin'
     | 'resultPartition'
     | 'explain'
+    | 'payloadSchema'
   >,
 ): RoutableRequest {
   return {
@@ -681,6 +688,7 @@ export function makeRoutableRequest(
     pin: fields.pin === undefined ? null : fields.pin,
     resultPartition: fields.resultPartition === undefined ? null : fields.resultPartition,
     explain: fields.explain === undefined ? false : fields.explain,
+    payloadSchema: fields.payloadSchema === undefined ? '' : fields.payloadSchema,
     payload: fields.payload,
   };
 }

@@ -4,6 +4,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { SchemaRegistry } from '../ports/schema-registry.ts';
 import { parseType } from './avro-type.ts';
 import { compileWalker, type Walker } from './bounded.ts';
+import { fingerprintOf } from './fingerprint.ts';
 import type { DecodeLimits } from './limits.ts';
 
 /** How records of one writer's schema become values of one reader's type. */
@@ -22,6 +23,14 @@ interface Writer {
   readonly type: avro.Type;
   readonly walk: Walker;
   readonly readings: Map<avro.Type, Reading | Unusable>;
+  /** Computed when it is first asked for: a stranger's schema can be long. */
+  fingerprint: string | undefined;
+}
+
+/** How a record names its writer's schema: by the id in its frame, and, unless it comes from a stock client, by a fingerprint as well. */
+export interface SchemaName {
+  readonly schemaId: number;
+  readonly fingerprint?: string | undefined;
 }
 
 export type Learned = 'learned' | 'no-such-schema';
@@ -33,7 +42,8 @@ const WRITERS_MAX = 1_024;
 
 /**
  * Writers' schemas by registry id, compiled once. Looking up is single-flight per id; a missing id is remembered for a while,
- * a registry that does not answer never is.
+ * a registry that does not answer never is. Where a record names its schema by a fingerprint as well, the id counts only if it stands for that
+ * schema: a registry that lost its data gives ids anew, and who met an id before then knows it by what it meant.
  */
 export class WriterSchemas {
   readonly #registry: SchemaRegistry;
@@ -41,9 +51,11 @@ export class WriterSchemas {
   readonly #limits: DecodeLimits;
   readonly #own = new Map<number, Writer>();
   readonly #others = new Map<number, Writer | Unusable>();
-  /** Id → when it may be asked for again, monotonic ms. */
-  readonly #missing = new Map<number, number>();
-  readonly #lookUps = new Map<number, Promise<Learned>>();
+  /** By fingerprint: those that records named so. */
+  readonly #named = new Map<string, Writer>();
+  /** Name → when it may be asked for again, monotonic ms. */
+  readonly #missing = new Map<string, number>();
+  readonly #lookUps = new Map<string, Promise<Learned>>();
 
   constructor(registry: SchemaRegistry, clock: Clock, limits: DecodeLimits) {
     this.#registry = registry;
@@ -54,13 +66,18 @@ export class WriterSchemas {
   /** `id` is a schema of our own: records that carry it are read without a resolver. */
   adopt(id: number, type: avro.Type): void {
     this.#own.set(id, this.#writer(type));
-    this.#missing.delete(id);
+    this.#missing.delete(keyOf({ schemaId: id }));
   }
 
-  /** How `reader` reads records of the schema `id`. */
-  reading(id: number, reader: avro.Type): Reading | Unusable | 'unknown' | 'no-such-schema' {
-    const writer = this.#own.get(id) ?? this.#others.get(id);
-    if (writer === undefined) return this.#isMissing(id) ? 'no-such-schema' : 'unknown';
+  /** How `reader` reads what was written with itself. */
+  readingOwn(reader: avro.Type): Reading {
+    return { walk: compileWalker(reader, this.#limits), resolver: undefined };
+  }
+
+  /** How `reader` reads records of the schema of that name. */
+  reading(name: SchemaName, reader: avro.Type): Reading | Unusable | 'unknown' | 'no-such-schema' {
+    const writer = this.#find(name);
+    if (writer === undefined) return this.#isMissing(keyOf(name)) ? 'no-such-schema' : 'unknown';
     if ('unusable' in writer) return writer;
     const known = writer.readings.get(reader);
     if (known !== undefined) return known;
@@ -69,25 +86,48 @@ export class WriterSchemas {
     return made;
   }
 
+  /** Fingerprint of the schema that an id stands for, as far as is known here. */
+  fingerprintOf(id: number): string | undefined {
+    const writer = this.#own.get(id) ?? this.#others.get(id);
+    return writer === undefined || 'unusable' in writer ? undefined : fingerprint(writer);
+  }
+
   /** @throws MillraceError REGISTRY_UNAVAILABLE: ask again later. */
-  learn(id: number): Promise<Learned> {
-    if (this.#own.has(id) || this.#others.has(id)) return Promise.resolve('learned');
-    if (this.#isMissing(id)) return Promise.resolve('no-such-schema');
-    const pending = this.#lookUps.get(id);
+  learn(name: SchemaName): Promise<Learned> {
+    const key = keyOf(name);
+    if (this.#find(name) !== undefined) return Promise.resolve('learned');
+    if (this.#isMissing(key)) return Promise.resolve('no-such-schema');
+    const pending = this.#lookUps.get(key);
     if (pending !== undefined) return pending;
-    const lookUp = this.#lookUp(id).finally(() => this.#lookUps.delete(id));
-    this.#lookUps.set(id, lookUp);
+    const lookUp = this.#lookUp(name).finally(() => this.#lookUps.delete(key));
+    this.#lookUps.set(key, lookUp);
     return lookUp;
   }
 
-  async #lookUp(id: number): Promise<Learned> {
-    const schema = await this.#fetch(id);
-    if (schema === undefined) {
-      remember(this.#missing, id, this.#clock.monotonicMs() + NO_SUCH_SCHEMA_MS);
-      return 'no-such-schema';
+  #find(name: SchemaName): Writer | Unusable | undefined {
+    const { schemaId, fingerprint: wanted } = name;
+    const writer = this.#own.get(schemaId) ?? this.#others.get(schemaId);
+    if (wanted === undefined) return writer;
+    const isMeant = writer !== undefined && !('unusable' in writer) && fingerprint(writer) === wanted;
+    return isMeant ? writer : this.#named.get(wanted);
+  }
+
+  async #lookUp(name: SchemaName): Promise<Learned> {
+    const { schemaId, fingerprint: wanted } = name;
+    const schema = await this.#fetch(schemaId);
+    const writer = typeof schema === 'string' ? this.#compile(schema) : schema;
+    if (wanted === undefined && writer !== undefined) {
+      remember(this.#others, schemaId, writer);
+      return 'learned';
     }
-    remember(this.#others, id, typeof schema === 'string' ? this.#compile(schema) : schema);
-    return 'learned';
+    if (wanted !== undefined && writer !== undefined && !('unusable' in writer)) {
+      if (fingerprint(writer) === wanted) {
+        remember(this.#named, wanted, writer);
+        return 'learned';
+      }
+    }
+    remember(this.#missing, keyOf(name), this.#clock.monotonicMs() + NO_SUCH_SCHEMA_MS);
+    return 'no-such-schema';
   }
 
   async #fetch(id: number): Promise<string | Unusable | undefined> {
@@ -110,16 +150,25 @@ export class WriterSchemas {
   }
 
   #writer(type: avro.Type): Writer {
-    return { type, walk: compileWalker(type, this.#limits), readings: new Map() };
+    return { type, walk: compileWalker(type, this.#limits), readings: new Map(), fingerprint: undefined };
   }
 
-  #isMissing(id: number): boolean {
-    const untilMs = this.#missing.get(id);
+  #isMissing(key: string): boolean {
+    const untilMs = this.#missing.get(key);
     if (untilMs === undefined) return false;
     if (this.#clock.monotonicMs() < untilMs) return true;
-    this.#missing.delete(id);
+    this.#missing.delete(key);
     return false;
   }
+}
+
+function keyOf({ schemaId, fingerprint: wanted }: SchemaName): string {
+  return wanted === undefined ? String(schemaId) : `${schemaId}/${wanted}`;
+}
+
+function fingerprint(writer: Writer): string {
+  writer.fingerprint ??= fingerprintOf(writer.type);
+  return writer.fingerprint;
 }
 
 function resolve({ type, walk }: Writer, reader: avro.Type): Reading | Unusable {
@@ -161,7 +210,7 @@ function resolves(writer: avro.Type, reader: avro.Type): boolean {
 }
 
 /** Adds to a map that keeps at most WRITERS_MAX entries and forgets the oldest. */
-function remember<V>(map: Map<number, V>, key: number, value: V): void {
+function remember<K, V>(map: Map<K, V>, key: K, value: V): void {
   map.set(key, value);
   if (map.size <= WRITERS_MAX) return;
   for (const oldest of map.keys()) {

@@ -25,6 +25,7 @@ export const ERROR_CODES = {
   INVALID_POLICY: { retryable: false },
   INVALID_COMMAND: { retryable: false },
   STALE_EPOCH: { retryable: false },
+  LOG_UNREADABLE: { retryable: true },
   // models
   INVALID_MODEL: { retryable: false },
   MODEL_FAILED: { retryable: true },

@@ -1,6 +1,7 @@
 import { deadLetterRecord } from '../contracts/dead-letter.ts';
 import type { Identity } from '../contracts/records.ts';
 import type { TopicNames } from '../contracts/topics.ts';
+import type { InboundRecord } from '../ports/message-bus.ts';
 import { requestName } from './request-name.ts';
 import { endedResult, type ResultWriter } from './results.ts';
 import type { DeadLetters } from './run-stage.ts';
@@ -13,7 +14,15 @@ export interface DeadLettersOptions<T> {
   /** Partitions of a dead-letter topic. */
   partitionsOf(topic: string): number;
   /** Who the request is, where the record could be decoded. */
-  requestOf(value: T): { requestId: string; identity?: Identity; resultPartition: number | null };
+  requestOf(value: T): Request;
+  /** Who it is where it could not: what stages write themselves says so beside its value. Without, or where it does not, the record is the request. */
+  requestIn?(record: InboundRecord): Request | undefined;
+}
+
+interface Request {
+  requestId: string;
+  identity?: Identity;
+  resultPartition: number | null;
 }
 
 /**
@@ -22,7 +31,7 @@ export interface DeadLettersOptions<T> {
  */
 export function createDeadLetters<T>(options: DeadLettersOptions<T>): DeadLetters<T> {
   return (record, value, code, message, payload) => {
-    const request = value === undefined ? undefined : options.requestOf(value);
+    const request = value === undefined ? options.requestIn?.(record) : options.requestOf(value);
     const topic = options.topics.deadLetter(record.topic);
     const result = endedResult(
       {

@@ -1,3 +1,4 @@
+import { schemaOf } from '../contracts/headers.ts';
 import type { Records } from '../contracts/records.ts';
 import type { RecordName, TopicKey } from '../contracts/topics.ts';
 import { MillraceError } from '../core/errors.ts';
@@ -23,15 +24,15 @@ export function follow<N extends RecordName>(
   { partitions, gone = () => undefined }: FollowOptions = {},
 ): Promise<Reader> {
   const codec = codecs.for(record);
-  const one = ({ key, value }: InboundRecord): void => {
+  const one = ({ key, value, headers }: InboundRecord): void => {
     if (value === null) {
       gone(key?.toString('utf8') ?? '');
       return;
     }
-    const decoded = codec.decode(value);
+    const decoded = codec.decode(value, schemaOf(headers));
     if (decoded.status === 'ok') take(decoded.value);
     else if (decoded.status === 'schema-unknown') {
-      codecs.learn(decoded.schemaId).catch((error: unknown) => {
+      codecs.learn(decoded).catch((error: unknown) => {
         telemetry.logger.warn({ topic, error: String(error) }, 'schema look-up failed');
       });
     }

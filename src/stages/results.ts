@@ -80,6 +80,7 @@ export function createResultWriter(
         partition: chosen ? resultPartition : partitionForKey(key, partitions),
         key,
         value: codec.encode(result),
+        headers: codec.headers,
       };
     },
   };

@@ -1,5 +1,5 @@
 import type { Decoded, RecordCodec } from '../contracts/codec.ts';
-import { passedOn, TRACEPARENT } from '../contracts/headers.ts';
+import { passedOn, schemaOf, TRACEPARENT } from '../contracts/headers.ts';
 import { type ErrorCode, MillraceError } from '../core/errors.ts';
 import type {
   InboundRecord,
@@ -152,7 +152,7 @@ class StageLoop<T> implements RunningStage {
         this.#deadLetter(record, undefined, decoded.code, decoded.message);
         return;
       case 'schema-unknown':
-        this.#schemaWait.wait(record, decoded.schemaId, () => this.#decode(record, receivedAtMs, inTopicMs));
+        this.#schemaWait.wait(record, decoded, () => this.#decode(record, receivedAtMs, inTopicMs));
         return;
       default:
         decoded satisfies never;
@@ -162,7 +162,7 @@ class StageLoop<T> implements RunningStage {
   /** A codec throws for no bytes that we know of; where one does, it is poison, and the records that came with it do not suffer. */
   #read(record: InboundRecord): Decoded<T> | undefined {
     try {
-      return this.#input.codec.decode(record.value);
+      return this.#input.codec.decode(record.value, schemaOf(record.headers));
     } catch (error) {
       this.#deadLetter(record, undefined, 'POISON', `the decoder failed: ${messageOf(error)}`);
       return undefined;

@@ -1,4 +1,5 @@
 import type { Codecs } from '../contracts/codec.ts';
+import type { SchemaName } from '../contracts/writer-schemas.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -33,10 +34,10 @@ export class SchemaWait<T> {
   }
 
   /** Calls `resume` once the registry has answered, unless `item` was given up before. */
-  wait(item: T, schemaId: number, resume: () => void): void {
+  wait(item: T, schema: SchemaName, resume: () => void): void {
     const entry = { item, resume };
     this.#waiting.add(entry);
-    this.#ask(entry, schemaId);
+    this.#ask(entry, schema);
   }
 
   /** Gives up what `gone` picks, and answers it. */
@@ -46,8 +47,9 @@ export class SchemaWait<T> {
     return abandoned.map(({ item }) => item);
   }
 
-  #ask(entry: { item: T; resume: () => void }, schemaId: number): void {
-    this.#deps.codecs.learn(schemaId).then(
+  #ask(entry: { item: T; resume: () => void }, schema: SchemaName): void {
+    const { schemaId } = schema;
+    this.#deps.codecs.learn(schema).then(
       () => {
         this.#missed.delete(schemaId);
         if (this.#waiting.delete(entry)) this.#resume(entry);
@@ -55,7 +57,7 @@ export class SchemaWait<T> {
       (error: unknown) => {
         this.#warn(schemaId, error);
         this.#deps.clock.after(isFinal(error) ? REFUSED_RETRY_MS : LEARN_RETRY_MS, () => {
-          if (this.#waiting.has(entry)) this.#ask(entry, schemaId);
+          if (this.#waiting.has(entry)) this.#ask(entry, schema);
         });
       },
     );

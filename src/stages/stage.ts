@@ -57,7 +57,7 @@ export async function openResults(deps: StageDeps): Promise<ResultWriter> {
 export async function openDeadLetters<T>(
   deps: StageDeps,
   sources: readonly string[],
-  options: Pick<DeadLettersOptions<T>, 'stage' | 'results' | 'payload' | 'requestOf'>,
+  options: Pick<DeadLettersOptions<T>, 'stage' | 'results' | 'payload' | 'requestOf' | 'requestIn'>,
 ): Promise<DeadLetters<T>> {
   const partitions = new Map<string, number>();
   for (const source of sources) {

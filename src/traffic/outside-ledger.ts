@@ -1,4 +1,5 @@
 import type { Connection } from '../client/connection.ts';
+import { schemaOf } from '../contracts/headers.ts';
 import type { ScoredResult } from '../contracts/records.ts';
 import { identityKey } from '../core/outcome/identity.ts';
 import { createLedger, type LedgerSummary } from '../core/outcome/ledger.ts';
@@ -36,15 +37,24 @@ export async function openOutsideLedger(
   const ledger = createLedger();
   const appendedMs = new Map<string, number>();
   const onResult = (record: InboundRecord): void => {
-    const decoded = connection.codecs.for('ScoredResult').decode(record.value);
+    const decoded = connection.codecs.for('ScoredResult').decode(record.value, schemaOf(record.headers));
     if (decoded.status === 'schema-unknown') {
-      connection.codecs.learn(decoded.schemaId).then(
+      connection.codecs.learn(decoded).then(
         () => onResult(record),
         () => clock.after(LEARN_RETRY_MS, () => onResult(record)),
       );
       return;
     }
-    if (decoded.status !== 'ok') throw new Error(`a result cannot be read: ${decoded.message}`);
+    if (decoded.status === 'unreadable') {
+      ledger.unreadable(record.partition, record.offset);
+      const { partition, offset } = record;
+      const { code, message } = decoded;
+      connection.telemetry.logger.warn(
+        { partition, offset, code, reason: message },
+        'a result cannot be read',
+      );
+      return;
+    }
     const result = decoded.value;
     const outcome = outcomeKind(result.outcome);
     if (outcome === undefined) return;

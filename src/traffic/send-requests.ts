@@ -15,6 +15,7 @@ export async function openSender(connection: Connection): Promise<(request: Scor
       partition: partitionForKey(key, partitions),
       key,
       value: codec.encode(request),
+      headers: codec.headers,
     });
   };
 }

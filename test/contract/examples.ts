@@ -77,6 +77,7 @@ export const EXAMPLES: Records = {
     pin: 'enhanced',
     resultPartition: 11,
     explain: true,
+    payloadSchema: '8f014872634503c7',
     payload: Buffer.from('00000000010203', 'hex'),
   }),
   Dispatch: makeDispatch({
@@ -110,6 +111,7 @@ export const EXAMPLES: Records = {
     sequence: 1_000_000,
     resultPartition: 11,
     trace: '{"path":["sparse"]}',
+    payloadSchema: '8f014872634503c7',
     payload: Buffer.from('00000000010203', 'hex'),
   }),
   DispatchAck: makeDispatchAck({

@@ -54,7 +54,7 @@ export async function decodeLearning<N extends RecordName>(
 ): Promise<Decoded<Records[N]>> {
   const decoded = codecs.for(record).decode(bytes);
   if (decoded.status !== 'schema-unknown') return decoded;
-  await codecs.learn(decoded.schemaId);
+  await codecs.learn(decoded);
   return codecs.for(record).decode(bytes);
 }
 

@@ -21,7 +21,7 @@ describe('golden bytes', () => {
     const registry = memorySchemaRegistry();
     const writerId = await registry.register('golden-value', golden.writerSchema, 'FULL_TRANSITIVE');
     const codecs = await registeredCodecs({ registry });
-    await codecs.learn(writerId);
+    await codecs.learn({ schemaId: writerId });
     const decoded = codecs.for(golden.record).decode(framed(writerId, Buffer.from(golden.body, 'hex')));
     expect(decoded).toMatchObject({ status: 'ok', value });
     if (golden.writerSchema !== canonical(SCHEMAS[golden.record])) return;

@@ -87,7 +87,7 @@ async function foreignSource(
   schema.fields.splice(2, 0, ...FOREIGN_FIELDS);
   const text = JSON.stringify(schema);
   const schemaId = await registry.register(`foreign-${record}`, text, 'FULL_TRANSITIVE');
-  await codecs.learn(schemaId);
+  await codecs.learn({ schemaId });
   const type = avro.Type.forSchema(JSON.parse(text), { wrapUnions: false });
   const bodies = values.map((value) => type.toBuffer(value));
   return { record, schemaId, own: undefined, walk: compileWalker(parseType(text), DECODE_LIMITS), bodies };

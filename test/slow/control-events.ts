@@ -1,4 +1,5 @@
 import type { Connection } from '../../src/client/connection.ts';
+import { schemaOf } from '../../src/contracts/headers.ts';
 import { type CommandType, type ControlEvent, makeControlCommand } from '../../src/contracts/records.ts';
 import { eventually } from './real-pipeline.ts';
 
@@ -17,10 +18,10 @@ export async function openControlRoom(client: Connection, scope: string): Promis
   let taking = Promise.resolve();
   await bus.read({ topics: [topics.fixed('control-events')], startAt: 'earliest' }, (records) => {
     taking = taking.then(async () => {
-      for (const { value } of records) {
-        const first = codec.decode(value);
-        if (first.status === 'schema-unknown') await codecs.learn(first.schemaId);
-        const decoded = codec.decode(value);
+      for (const { value, headers } of records) {
+        const first = codec.decode(value, schemaOf(headers));
+        if (first.status === 'schema-unknown') await codecs.learn(first);
+        const decoded = codec.decode(value, schemaOf(headers));
         if (decoded.status === 'ok') events.push(decoded.value);
       }
     });
@@ -30,11 +31,13 @@ export async function openControlRoom(client: Connection, scope: string): Promis
     async send(type, body) {
       const commandId = newId();
       const command = makeControlCommand({ commandId, scope, type, body: Buffer.from(body), actor: 'test' });
+      const commands = codecs.for('ControlCommand');
       await bus.produce({
         topic: topics.fixed('control'),
         partition: 0,
         key: Buffer.from(scope),
-        value: codecs.for('ControlCommand').encode(command),
+        value: commands.encode(command),
+        headers: commands.headers,
       });
       await eventually(() => events.some((event) => event.commandId === commandId), `${type} is decided`);
       const refused = events.find((event) => event.commandId === commandId && !event.accepted);

@@ -135,14 +135,14 @@ beforeAll(async () => {
     for (const { value } of records) {
       const decoded = codec.decode(value);
       if (decoded.status === 'ok') take(decoded.value);
-      else if (decoded.status === 'schema-unknown') void codecs.learn(decoded.schemaId);
+      else if (decoded.status === 'schema-unknown') void codecs.learn(decoded);
     }
   });
   const windowCodec = codecs.for('WorkerWindow');
   await bus.read({ topics: [topics.fixed('latency-metrics')], startAt: 'earliest' }, (records) => {
     for (const { value } of records) {
       const decoded = windowCodec.decode(value);
-      if (decoded.status === 'schema-unknown') void codecs.learn(decoded.schemaId);
+      if (decoded.status === 'schema-unknown') void codecs.learn(decoded);
       else if (decoded.status === 'ok' && decoded.value.shadow)
         shadowed.push(
           `${decoded.value.model}@${decoded.value.modelVersion} ${decoded.value.heads.length} heads`,

@@ -33,9 +33,11 @@ export interface LedgerSummary {
   duplicatesDropped: number;
   /** Results of identities that never reached ingress. */
   unknown: number;
+  /** Results that could not be read: whose they are is not known. */
+  unreadable: number;
   /** Over the visible results, exact, by nearest rank; null without any. */
   latencyMs: { p50: number | null; p99: number | null };
-  /** ingress = Σ outcomes + in flight, and nothing visible twice or unknown. */
+  /** ingress = Σ outcomes + in flight, and nothing visible twice, unknown or unreadable. */
   balanced: boolean;
 }
 
@@ -47,6 +49,8 @@ export interface LedgerSummary {
 export interface Ledger {
   ingress(identityKey: string): void;
   result(result: LedgerResult): void;
+  /** A result that cannot be read, by where it lies. */
+  unreadable(partition: number, offset: number): void;
   summary(): LedgerSummary;
 }
 
@@ -63,6 +67,7 @@ interface Entry {
 
 export function createLedger(): Ledger {
   const entries = new Map<string, Entry>();
+  const unreadable = new Set<string>();
   const entryOf = (key: string): Entry => {
     let entry = entries.get(key);
     if (entry === undefined) {
@@ -78,7 +83,10 @@ export function createLedger(): Ledger {
     result({ identityKey, partition, offset, outcome, latencyMs }) {
       addResult(entryOf(identityKey), { partition, offset, outcome, latencyMs });
     },
-    summary: () => summarise(entries.values(), entries.size),
+    unreadable(partition, offset) {
+      unreadable.add(`${partition}/${offset}`);
+    },
+    summary: () => summarise(entries.values(), entries.size, unreadable.size),
   };
 }
 
@@ -101,7 +109,7 @@ function comesBefore(a: Kept, b: Kept): boolean {
   return a.offset !== b.offset ? a.offset < b.offset : a.partition < b.partition;
 }
 
-function summarise(entries: Iterable<Entry>, entriesMax: number): LedgerSummary {
+function summarise(entries: Iterable<Entry>, entriesMax: number, unreadable: number): LedgerSummary {
   const outcomes: OutcomeCounts = { scored: 0, degraded: 0, expired: 0, rejected: 0, deadLettered: 0 };
   const latencies = new Float64Array(entriesMax);
   let ingress = 0;
@@ -132,8 +140,9 @@ function summarise(entries: Iterable<Entry>, entriesMax: number): LedgerSummary 
     duplicatesVisible,
     duplicatesDropped,
     unknown,
+    unreadable,
     latencyMs: percentiles(latencies.subarray(0, answered)),
-    balanced: ingress === ended + inFlight && duplicatesVisible === 0 && unknown === 0,
+    balanced: ingress === ended + inFlight && duplicatesVisible === 0 && unknown === 0 && unreadable === 0,
   };
 }
 

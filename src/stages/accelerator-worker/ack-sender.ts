@@ -139,6 +139,7 @@ export class AckSender {
       partition: correspondent.ackPartition,
       key: Buffer.from(correspondent.router),
       value: codec.encode(ack),
+      headers: codec.headers,
     });
   }
 }

@@ -1,3 +1,4 @@
+import { carriedRequest } from '../../contracts/headers.ts';
 import { type Dispatch, makePoolStatus } from '../../contracts/records.ts';
 import type { Accelerator, LoadedModel } from '../../ports/accelerator.ts';
 import type { ControlStore } from '../../ports/control-store.ts';
@@ -92,6 +93,7 @@ export async function createAcceleratorWorkerStage(
     results,
     payload: config.deadLetterPayload,
     requestOf: (dispatch) => dispatch,
+    requestIn: carriedRequest,
   });
   const slots: RunningStage[] = [];
   const heartbeat = createHeartbeat(config, deps, worker, published, () =>
@@ -198,7 +200,13 @@ function createHeartbeat(
       build: config.build,
     });
     state = 'storing';
-    void produceAside(deps, { topic, partition: 0, key, value: codec.encode(status) }).then(() => {
+    void produceAside(deps, {
+      topic,
+      partition: 0,
+      key,
+      value: codec.encode(status),
+      headers: codec.headers,
+    }).then(() => {
       const isWanted = state === 'again';
       state = 'idle';
       if (isWanted) beat();
@@ -249,6 +257,7 @@ function createWindowPublisher(
         partition: 0,
         key: Buffer.from(config.worker),
         value: codec.encode(window),
+        headers: codec.headers,
       }).then(() => {
         storing -= 1;
       });

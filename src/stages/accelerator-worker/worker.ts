@@ -113,7 +113,8 @@ export class Worker {
   }
 
   #decode(delivery: Delivery<Dispatch>): void {
-    const decoded = this.#deps.requestCodec.decode(delivery.value.payload);
+    const { payload, payloadSchema } = delivery.value;
+    const decoded = this.#deps.requestCodec.decode(payload, payloadSchema || undefined);
     switch (decoded.status) {
       case 'ok':
         this.#admit(delivery, decoded.value);
@@ -126,7 +127,7 @@ export class Worker {
         );
         return;
       case 'schema-unknown':
-        this.#schemaWait.wait(delivery, decoded.schemaId, () => this.#decode(delivery));
+        this.#schemaWait.wait(delivery, decoded, () => this.#decode(delivery));
         return;
       default:
         decoded satisfies never;

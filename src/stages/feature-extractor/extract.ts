@@ -1,4 +1,5 @@
-import type { RecordCodec } from '../../contracts/codec.ts';
+import type { Codecs, RecordCodec } from '../../contracts/codec.ts';
+import { carrying, schemaOf } from '../../contracts/headers.ts';
 import {
   makeRoutableRequest,
   makeTimings,
@@ -25,6 +26,7 @@ export interface ExtractorConfig {
 
 export interface ExtractorDeps {
   clock: Clock;
+  codecs: Pick<Codecs, 'fingerprintIn'>;
   signals: SignalExtractor;
 }
 
@@ -77,6 +79,7 @@ export function createExtractor(config: ExtractorConfig, deps: ExtractorDeps): E
         pin: request.pin,
         resultPartition: request.resultPartition,
         explain: request.explain,
+        payloadSchema: schemaOf(record.headers) ?? deps.codecs.fingerprintIn(record.value),
         payload: record.value ?? Buffer.alloc(0),
       }),
     };
@@ -91,7 +94,13 @@ export function featuresRecord(
   partitions: number,
 ): OutboundRecord {
   const key = Buffer.from(request.requestId);
-  return { topic, partition: partitionForKey(key, partitions), key, value: codec.encode(request) };
+  return {
+    topic,
+    partition: partitionForKey(key, partitions),
+    key,
+    value: codec.encode(request),
+    headers: carrying(codec.headers, request),
+  };
 }
 
 export function identityOf(record: InboundRecord): { topic: string; partition: number; offset: number } {

@@ -1,4 +1,5 @@
 import type { Codecs, Decoded, RecordCodec } from '../../contracts/codec.ts';
+import { schemaOf } from '../../contracts/headers.ts';
 import type { ControlCommand, ControlEvent } from '../../contracts/records.ts';
 import type { TopicNames } from '../../contracts/topics.ts';
 import type { ControllerEvent } from '../../core/control/controller-event.ts';
@@ -22,6 +23,13 @@ export interface LogEntry {
   event: ControllerEvent;
 }
 
+/** An event as the log has it. */
+type ReadEntry = Omit<LogEntry, 'event'> & {
+  /** Undefined where this version does not know its type. */
+  event: ControllerEvent | undefined;
+  accepted: boolean;
+};
+
 /** A command with the broker's append time, ms since the epoch. */
 export interface SentCommand {
   command: ControlCommand;
@@ -32,6 +40,8 @@ export interface SentCommand {
 export interface TakenTerm {
   term: number;
   entries: LogEntry[];
+  /** By offset on the control topic. */
+  commands: Map<number, SentCommand>;
   /** Of the log: above 0 where it has lost its beginning. */
   firstOffset: number;
   /** The broker's append time of the record that took the term, ms since the epoch. */
@@ -47,11 +57,13 @@ export class ControlLog {
   }
 
   recordOf(event: ControlEvent): OutboundRecord {
+    const codec = this.#deps.codecs.for('ControlEvent');
     return {
       topic: this.#deps.topics.fixed('control-events'),
       partition: 0,
       key: Buffer.from(event.scope),
-      value: this.#deps.codecs.for('ControlEvent').encode(event),
+      value: codec.encode(event),
+      headers: codec.headers,
     };
   }
 
@@ -64,12 +76,14 @@ export class ControlLog {
    *
    * @param takes the event that takes a term
    * @param storedTerm the highest in the store: more than the log's where that has lost its beginning
-   * @throws MillraceError STALE_EPOCH where another controller took the same or a higher term meanwhile; the reason of `over` where that came first
+   * @throws MillraceError STALE_EPOCH where another controller took the same or a higher term meanwhile; LOG_UNREADABLE where the state cannot be had
+   *   of the logs, before a term is taken; the reason of `over` where that came first
    */
   async fence(takes: (term: number) => ControlEvent, over: AbortSignal, storedTerm = 0): Promise<TakenTerm> {
     const tail = await this.#followEvents();
     try {
       const before = await this.#entries(tail.records);
+      await this.#readCommands(before);
       const term = before.reduce((highest, entry) => Math.max(highest, entry.term), storedTerm) + 1;
       over.throwIfAborted();
       const own = this.recordOf(takes(term));
@@ -79,31 +93,44 @@ export class ControlLog {
       if (entries.slice(0, -1).some((entry) => entry.term >= term)) {
         throw new MillraceError('STALE_EPOCH', `another controller took term ${term} at the same time`);
       }
-      const known = inForce(entries).filter((entry): entry is LogEntry => entry.event !== undefined);
+      const known = inForce(entries).filter(
+        (entry): entry is ReadEntry & LogEntry => entry.event !== undefined,
+      );
       const firstOffset = tail.records[0]?.offset ?? 0;
       const appendedMs = tail.records[place]?.timestampMs ?? 0;
-      return { term, entries: known.slice(0, -1), firstOffset, appendedMs };
+      const commands = await this.#readCommands(entries);
+      return { term, entries: known.slice(0, -1), commands, firstOffset, appendedMs };
     } finally {
       await tail.close();
     }
   }
 
-  /** All commands that can be read, by their offsets, in their order. */
-  async commands(): Promise<Map<number, SentCommand>> {
+  /**
+   * All commands that can be read, by their offsets, in their order. One that cannot be read is passed over where it was refused for that, or is
+   * not decided yet; what was decided of another cannot be known without it.
+   */
+  async #readCommands(entries: readonly ReadEntry[]): Promise<Map<number, SentCommand>> {
     const { bus, topics, codecs } = this.#deps;
+    const topic = topics.fixed('control');
     const records: InboundRecord[] = [];
-    const reader = await bus.read({ topics: [topics.fixed('control')], startAt: 'earliest' }, (batch) =>
+    const reader = await bus.read({ topics: [topic], startAt: 'earliest' }, (batch) =>
       records.push(...batch),
     );
     await reader.caughtUp;
     await reader.close();
+    const accepted = new Set(
+      inForce(entries).map((entry) => (entry.accepted ? entry.commandOffset : NO_COMMAND)),
+    );
     const commands = new Map<number, SentCommand>();
+    const unreadable: Unreadable[] = [];
     const codec = codecs.for('ControlCommand');
     for (const record of records) {
       const decoded = await this.#decode(codec, record);
-      if (decoded.status === 'ok')
-        commands.set(record.offset, { command: decoded.value, appendedMs: record.timestampMs });
+      const { offset, timestampMs } = record;
+      if (decoded.status === 'ok') commands.set(offset, { command: decoded.value, appendedMs: timestampMs });
+      else if (accepted.has(offset)) unreadable.push({ offset, reason: reasonOf(decoded) });
     }
+    refuseToLead(topic, unreadable);
     return commands;
   }
 
@@ -138,29 +165,60 @@ export class ControlLog {
     return { records, placeOf, close: () => reader.close() };
   }
 
-  /** Of an event that this version does not know only the term counts. */
-  async #entries(
-    records: readonly InboundRecord[],
-  ): Promise<(Omit<LogEntry, 'event'> & { event: ControllerEvent | undefined })[]> {
+  /** Of an event that this version does not know only the term counts. What was not written by a controller at all, it passes over. */
+  async #entries(records: readonly InboundRecord[]): Promise<ReadEntry[]> {
     const codec = this.#deps.codecs.for('ControlEvent');
     const events: ControlEvent[] = [];
+    const unreadable: Unreadable[] = [];
     for (const record of records) {
       const decoded = await this.#decode(codec, record);
       if (decoded.status === 'ok') events.push(decoded.value);
+      else if (!isForeign(decoded)) unreadable.push({ offset: record.offset, reason: reasonOf(decoded) });
     }
-    return withoutRepeats(events).map(({ term, commandOffset, evidence }) => ({
+    refuseToLead(this.#deps.topics.fixed('control-events'), unreadable);
+    return withoutRepeats(events).map(({ term, commandOffset, accepted, evidence }) => ({
       term,
       commandOffset,
+      accepted,
       event: readControllerEvent(evidence),
     }));
   }
 
-  async #decode<T>(codec: RecordCodec<T>, record: InboundRecord): Promise<Decoded<T>> {
-    const decoded = codec.decode(record.value);
+  async #decode<T>(codec: RecordCodec<T>, { value, headers }: InboundRecord): Promise<Decoded<T>> {
+    const decoded = codec.decode(value, schemaOf(headers));
     if (decoded.status !== 'schema-unknown') return decoded;
-    await this.#deps.codecs.learn(decoded.schemaId);
-    return codec.decode(record.value);
+    await this.#deps.codecs.learn(decoded);
+    return codec.decode(value, schemaOf(headers));
   }
+}
+
+const NO_COMMAND = -1;
+
+/** A record that one of our controllers wrote, or decided, and that cannot be read now. */
+interface Unreadable {
+  offset: number;
+  reason: string;
+}
+
+/** Whether bytes have no frame: whatever becomes of the registry, no controller wrote them. */
+function isForeign(decoded: Decoded<unknown>): boolean {
+  return decoded.status === 'unreadable' && (decoded.code === 'NO_FRAME' || decoded.code === 'EMPTY_VALUE');
+}
+
+function reasonOf(decoded: Decoded<unknown>): string {
+  return decoded.status === 'unreadable' ? decoded.message : 'its schema is not known';
+}
+
+function refuseToLead(topic: string, unreadable: readonly Unreadable[]): void {
+  const [first] = unreadable;
+  if (first === undefined) return;
+  throw new MillraceError(
+    'LOG_UNREADABLE',
+    `${topic} has ${unreadable.length} records that this controller cannot read, the first at offset ${first.offset}: ${first.reason}`,
+    {
+      advice: 'Restore the data of the schema registry; this controller does not lead until it can read them',
+    },
+  );
 }
 
 /** Where pointers may lie in the store, as both logs say. */

@@ -128,10 +128,9 @@ export class Controller {
     const takes = (term: number): ControlEvent => this.#events.taken(term);
     let taken = await this.#log.fence(takes, over);
     if (taken.firstOffset > 0) this.#tellLost(taken.firstOffset);
-    const commands = await this.#log.commands();
-    const stored = await this.#pointers.highestTerm(scopesOf(taken.entries, commands));
+    const stored = await this.#pointers.highestTerm(scopesOf(taken.entries, taken.commands));
     if (stored >= taken.term) taken = await this.#log.fence(takes, over, stored);
-    const { term, entries, appendedMs } = taken;
+    const { term, entries, commands, appendedMs } = taken;
     over.throwIfAborted();
     this.#time.begin(appendedMs);
     this.#events.begin();

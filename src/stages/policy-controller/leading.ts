@@ -1,7 +1,7 @@
 import type { ControlCommand } from '../../contracts/records.ts';
 import { MillraceError } from '../../core/errors.ts';
 import type { Cancel, Clock } from '../../ports/clock.ts';
-import type { Logger } from '../../ports/telemetry.ts';
+import type { Gauge, Logger, Telemetry } from '../../ports/telemetry.ts';
 import type { Delivery } from '../run-stage.ts';
 import type { Controller } from './controller.ts';
 
@@ -13,6 +13,8 @@ interface Leadership {
 }
 
 const RETRY_MS = 500;
+/** Each try reads the logs from their beginning, and what is missing somebody has to restore. */
+const UNREADABLE_RETRY_MS = 5_000;
 
 /** Has a controller lead while it owns the control topic's partition: its commands and looks one after another, in the order in which they came. */
 export class Leading {
@@ -22,7 +24,9 @@ export class Leading {
   readonly #committed: () => Promise<number>;
   /** Commands whose turn has not come. */
   readonly #queued = new Set<Delivery<ControlCommand>>();
+  readonly #unreadable: Gauge;
   #leadership: Leadership | undefined;
+  #obstacle: string | undefined;
   #work: Promise<void> = Promise.resolve();
 
   /** @param committed offset of the first command that is not decided yet */
@@ -30,12 +34,23 @@ export class Leading {
     controller: Pick<Controller, 'lead' | 'handle' | 'state'>,
     clock: Clock,
     log: Logger,
+    telemetry: Pick<Telemetry, 'gauge'>,
     committed: () => Promise<number>,
   ) {
     this.#controller = controller;
     this.#clock = clock;
     this.#log = log;
     this.#committed = committed;
+    this.#unreadable = telemetry.gauge({
+      name: 'millrace_control_log_unreadable',
+      help: '1 while this controller should lead and cannot, for it cannot read the control log; 0 otherwise.',
+    });
+    this.#unreadable.set(0);
+  }
+
+  /** Why it should lead and cannot until somebody mends something; undefined where that is not so. */
+  get obstacle(): string | undefined {
+    return this.#obstacle;
   }
 
   begin(): void {
@@ -47,6 +62,7 @@ export class Leading {
   end(): void {
     this.#leadership?.over.abort();
     this.#leadership = undefined;
+    this.#setObstacle(undefined);
     for (const delivery of this.#queued) delivery.abandon();
     this.#queued.clear();
   }
@@ -90,6 +106,7 @@ export class Leading {
     const { signal } = own.over;
     const step = async (): Promise<void> => this.#controller.lead(await this.#committed(), signal);
     own.leads = await this.#insist('lead', signal, step, () => false);
+    this.#setObstacle(undefined);
     if (own.leads) this.#log.info({ term: this.#controller.state.term }, 'this controller leads');
   }
 
@@ -120,14 +137,26 @@ export class Leading {
       } catch (error) {
         if (over.aborted) return false;
         if (isHopeless(error)) throw error;
-        this.#log.warn(
-          { what, error: String(error) },
-          'the controller could not finish a step; trying again',
-        );
-        await new Promise<void>((resolve) => this.#clock.after(RETRY_MS, resolve));
+        await new Promise<void>((resolve) => this.#clock.after(this.#tell(what, error), resolve));
       }
     }
     return false;
+  }
+
+  /** @returns when to try again, ms */
+  #tell(what: string, error: unknown): number {
+    if (error instanceof MillraceError && error.code === 'LOG_UNREADABLE') {
+      this.#setObstacle(error.message);
+      this.#log.error({ what, code: error.code, error: error.message }, 'this controller cannot lead');
+      return UNREADABLE_RETRY_MS;
+    }
+    this.#log.warn({ what, error: String(error) }, 'the controller could not finish a step; trying again');
+    return RETRY_MS;
+  }
+
+  #setObstacle(obstacle: string | undefined): void {
+    this.#obstacle = obstacle;
+    this.#unreadable.set(obstacle === undefined ? 0 : 1);
   }
 }
 

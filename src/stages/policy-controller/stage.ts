@@ -1,4 +1,5 @@
 import type { ControlCommand } from '../../contracts/records.ts';
+import { MillraceError } from '../../core/errors.ts';
 import type { Cancel } from '../../ports/clock.ts';
 import type { ControlStore } from '../../ports/control-store.ts';
 import { runStage } from '../run-stage.ts';
@@ -30,7 +31,7 @@ export async function createPolicyControllerStage(
   const topic = deps.topics.fixed('control');
   const group = `${deps.topics.prefix}.policy-controller`;
   const log = deps.telemetry.logger.child({ stage: 'policy-controller' });
-  const leading = new Leading(controller, deps.clock, log, async () =>
+  const leading = new Leading(controller, deps.clock, log, deps.telemetry, async () =>
     Math.max(0, (await deps.bus.admin.committed(group, topic)).get(0) ?? -1),
   );
   const running = await runStage<ControlCommand>(deps, {
@@ -44,6 +45,8 @@ export async function createPolicyControllerStage(
     handle: (delivery) => leading.take(delivery),
     abandon: () => leading.end(),
     deadLetters: (record, _value, code, message) => {
+      // What is wrong may be the same that keeps this controller from leading: then nobody may refuse the command for it.
+      if (leading.obstacle !== undefined) throw new MillraceError('LOG_UNREADABLE', leading.obstacle);
       log.error({ offset: record.offset, code, reason: message }, 'a control record cannot be read');
       return [controller.unreadable(record, `${code}: ${message}`)];
     },
@@ -52,7 +55,7 @@ export async function createPolicyControllerStage(
   return {
     name: 'policy-controller',
     controller,
-    unready: () => staleFetch(running.sinceLastFetchMs()),
+    unready: () => leading.obstacle ?? staleFetch(running.sinceLastFetchMs()),
     inFlight: () => running.inFlight(),
     async close() {
       for (const cancel of periods) cancel();

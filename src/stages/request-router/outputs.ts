@@ -60,6 +60,7 @@ export function dispatchOf(
     sequence: stamp.sequence,
     resultPartition: request.resultPartition,
     trace: request.explain ? traceOf(request, decided, target, nowMs) : null,
+    payloadSchema: request.payloadSchema,
     payload: request.payload,
   });
 }

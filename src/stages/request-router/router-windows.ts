@@ -70,12 +70,14 @@ export class RouterWindows {
     const window = this.#closed.shift();
     if (window === undefined) return;
     const { topics, codecs } = this.#deps;
+    const codec = codecs.for('RouterWindow');
     this.#storing = true;
     void produceAside(this.#deps, {
       topic: topics.fixed('routing-metrics'),
       partition: 0,
       key: Buffer.from(this.#name),
-      value: codecs.for('RouterWindow').encode(window),
+      value: codec.encode(window),
+      headers: codec.headers,
     }).then(() => {
       this.#storing = false;
       this.#send();

@@ -1,4 +1,5 @@
 import type { RecordCodec } from '../../contracts/codec.ts';
+import { carrying } from '../../contracts/headers.ts';
 import type { Dispatch, DispatchAck, PoolStatus } from '../../contracts/records.ts';
 import type { TopicNames } from '../../contracts/topics.ts';
 import { type ErrorCode, MillraceError } from '../../core/errors.ts';
@@ -251,7 +252,8 @@ export class Router {
     const shadowVersion = this.#shadow?.versionFor(job.request, target) ?? null;
     const stamp = { router, ackPartition, sequence, predictedMs, nowMs, shadowVersion };
     const dispatch = dispatchOf(job, decided, target, stamp);
-    const value = this.#deps.dispatchCodec.encode(dispatch);
+    const { dispatchCodec } = this.#deps;
+    const value = dispatchCodec.encode(dispatch);
     this.#sequence = sequence;
     this.fleet.recordDispatch(slot, {
       sequence,
@@ -262,7 +264,8 @@ export class Router {
     this.counts.dispatched(decided, dispatch.policy.leaf, slot.pool);
     const topic = this.#deps.topics.dispatch(slot.pool);
     const key = Buffer.from(dispatch.requestId);
-    job.finish([{ topic, partition: slot.partition, key, value }]);
+    const headers = carrying(dispatchCodec.headers, dispatch);
+    job.finish([{ topic, partition: slot.partition, key, value, headers }]);
   }
 
   #expire(job: RouteJob, decided: Decided, nowMs: number): void {

@@ -1,3 +1,4 @@
+import { carriedRequest } from '../../contracts/headers.ts';
 import type { RoutableRequest } from '../../contracts/records.ts';
 import { follow } from '../follow.ts';
 import type { ResultWriter } from '../results.ts';
@@ -102,6 +103,7 @@ export async function createRequestRouterStage(
       results: rig.results,
       payload: config.deadLetterPayload,
       requestOf: (request) => request,
+      requestIn: carriedRequest,
     }),
   });
   return {

@@ -17,6 +17,7 @@ const STATE: LiveState = {
     duplicatesVisible: 0,
     duplicatesDropped: 0,
     unknown: 0,
+    unreadable: 0,
     latencyMs: { p50: 4.25, p99: 40.4 },
     balanced: true,
   },

@@ -101,8 +101,8 @@ describe('a client', () => {
     expect(command?.key?.toString()).toBe('policy/starter');
     expect(outcome?.key?.toString()).toBe('r-1');
     const codecs = createCodecs({ registry: installation.registry, clock: systemClock() });
-    await codecs.learn(command?.value?.readInt32BE(1) ?? 0);
-    await codecs.learn(outcome?.value?.readInt32BE(1) ?? 0);
+    await codecs.learn({ schemaId: command?.value?.readInt32BE(1) ?? 0 });
+    await codecs.learn({ schemaId: outcome?.value?.readInt32BE(1) ?? 0 });
     const readCommand = codecs.for('ControlCommand').decode(command?.value ?? null);
     const readOutcome = codecs.for('Outcome').decode(outcome?.value ?? null);
     expect(readCommand).toMatchObject({ status: 'ok', value: { commandId, type: 'HOLD', actor: 'me' } });

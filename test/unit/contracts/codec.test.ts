@@ -271,7 +271,7 @@ describe('records of other writers', () => {
   ])('a schema %s is unreadable, with the reason', async (_, schema, reason) => {
     const registry: SchemaRegistry = { register: async () => 1, schemaById: async () => schema };
     const codecs = createCodecs({ registry, clock: handClock() });
-    expect(await codecs.learn(77)).toBe('learned');
+    expect(await codecs.learn({ schemaId: 77 })).toBe('learned');
     const decoded = codecs.for('ScoreRequest').decode(framed(77, Buffer.of(0, 0)));
     expect(decoded).toMatchObject({
       status: 'unreadable',
@@ -288,7 +288,7 @@ describe('records of other writers', () => {
       schemaById: () => Promise.reject(new MillraceError('UNKNOWN_SCHEMA', 'the schema 5 is no Avro schema')),
     };
     const codecs = createCodecs({ registry, clock: handClock() });
-    expect(await codecs.learn(5)).toBe('learned');
+    expect(await codecs.learn({ schemaId: 5 })).toBe('learned');
     expect(codecs.for('Outcome').decode(framed(5, Buffer.of(0)))).toMatchObject({
       code: 'UNKNOWN_SCHEMA',
       message: expect.stringContaining('no Avro schema'),
@@ -321,7 +321,7 @@ describe('learning', () => {
     state.hold = new Promise((resolve) => {
       release = resolve;
     });
-    const waiting = Array.from({ length: 50 }, () => codecs.learn(99));
+    const waiting = Array.from({ length: 50 }, () => codecs.learn({ schemaId: 99 }));
     release();
     expect(new Set(await Promise.all(waiting))).toEqual(new Set(['no-such-schema']));
     expect(lookUps).toEqual([99]);
@@ -332,9 +332,9 @@ describe('learning', () => {
     const clock = handClock();
     const codecs = await registeredCodecs({ registry, clock });
     expect(codecs.for('Outcome').decode(bytes)).toEqual({ status: 'schema-unknown', schemaId: 99 });
-    expect(await codecs.learn(99)).toBe('no-such-schema');
+    expect(await codecs.learn({ schemaId: 99 })).toBe('no-such-schema');
     clock.nowMs = 29_999;
-    expect(await codecs.learn(99)).toBe('no-such-schema');
+    expect(await codecs.learn({ schemaId: 99 })).toBe('no-such-schema');
     expect(codecs.for('Outcome').decode(bytes)).toMatchObject({
       status: 'unreadable',
       code: 'UNKNOWN_SCHEMA',
@@ -342,7 +342,7 @@ describe('learning', () => {
     expect(lookUps).toEqual([99]);
     clock.nowMs = 30_000;
     expect(codecs.for('Outcome').decode(bytes)).toMatchObject({ status: 'schema-unknown' });
-    await codecs.learn(99);
+    await codecs.learn({ schemaId: 99 });
     expect(lookUps).toEqual([99, 99]);
   });
 
@@ -357,7 +357,7 @@ describe('learning', () => {
     const schemaId = record.readInt32BE(1);
     state.down = true;
     for (let attempt = 0; attempt < 2; attempt++) {
-      await expect(reader.learn(schemaId)).rejects.toMatchObject({ code: 'REGISTRY_UNAVAILABLE' });
+      await expect(reader.learn({ schemaId })).rejects.toMatchObject({ code: 'REGISTRY_UNAVAILABLE' });
       expect(reader.for('ScoreRequest').decode(record)).toEqual({ status: 'schema-unknown', schemaId });
     }
     const known = reader.for('ScoreRequest').encode(REQUEST);
@@ -370,7 +370,7 @@ describe('learning', () => {
   it('remembers a bounded number of missing ids', async () => {
     const { registry, lookUps } = controlledRegistry();
     const codecs = await registeredCodecs({ registry });
-    for (let id = 1_000; id < 3_000; id++) await codecs.learn(id);
+    for (let id = 1_000; id < 3_000; id++) await codecs.learn({ schemaId: id });
     expect(codecs.for('Outcome').decode(framed(2_999, Buffer.of(0))).status).toBe('unreadable');
     expect(codecs.for('Outcome').decode(framed(1_000, Buffer.of(0))).status).toBe('schema-unknown');
     expect(lookUps).toHaveLength(2_000);

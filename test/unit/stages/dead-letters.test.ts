@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { carriedRequest, carrying } from '../../../src/contracts/headers.ts';
 import type { InboundRecord } from '../../../src/ports/message-bus.ts';
 import { createDeadLetters } from '../../../src/stages/dead-letters.ts';
 import { createResultWriter } from '../../../src/stages/results.ts';
@@ -69,5 +70,61 @@ describe('a dead letter', () => {
   it('is told where the request wants its result', () => {
     const value = { requestId: 'r1', resultPartition: 3 };
     expect(letters(inbound(place), value).result?.partition).toBe(3);
+  });
+});
+
+describe('a dead letter of what stages hand to each other', () => {
+  const ofInternal = createDeadLetters<Value>({
+    stage: 'test-stage',
+    topics,
+    results: createResultWriter(codecs.for('ScoredResult'), topics.fixed('scored-results'), 4),
+    payload: 'full',
+    partitionsOf: () => 2,
+    requestOf: (value) => value,
+    requestIn: carriedRequest,
+  });
+  const identity = { topic: topics.ingress('acme'), partition: 7, offset: 123_456_789_012 };
+  const record = (key: Buffer | null, resultPartition: number | null, headers = {}) =>
+    inbound({
+      topic: topics.fixed('features'),
+      partition: 1,
+      offset: 9,
+      key,
+      headers: { ...carrying({}, { identity, resultPartition }), ...headers },
+    });
+  const resultIn = (from: InboundRecord) => {
+    const [, result] = ofInternal(from, undefined, 'UNKNOWN_SCHEMA', 'of another registry');
+    return { result, read: resultOf(result) };
+  };
+
+  it('ends the request where its value cannot be read: with its identity, under its id, where it is awaited', () => {
+    const { result, read } = resultIn(record(Buffer.from('r1'), 3));
+    expect(read).toMatchObject({ requestId: 'r1', identity, outcome: 'DEAD_LETTERED' });
+    expect(result?.partition).toBe(3);
+  });
+
+  it('goes where the id leads without a partition of its own', () => {
+    expect(resultIn(record(Buffer.from('r1'), null)).result?.partition).toBe(
+      resultIn(inbound({ ...place, key: Buffer.from('r1') })).result?.partition,
+    );
+  });
+
+  it('keeps an id that no key of a client could be told by', () => {
+    expect(resultIn(record(Buffer.from('a\tb'), null)).read.requestId).toBe('a\tb');
+  });
+
+  it.each([
+    ['not said', {}],
+    ['nonsense', { 'millrace.identity': Buffer.from('somewhere/else') }],
+    ['too long', { 'millrace.identity': Buffer.from(`${'t'.repeat(300)}/0/1`) }],
+  ])('is about the record itself where its request is %s', (_what, headers) => {
+    const plain = inbound({ ...place, key: Buffer.from('r1'), headers });
+    expect(resultIn(plain).read).toMatchObject({ requestId: 'r1', identity: place });
+  });
+
+  it('of ingress takes nobody else’s identity from a header', () => {
+    const forged = inbound({ ...place, headers: carrying({}, { identity, resultPartition: 3 }) });
+    const { read } = letters(forged, undefined);
+    expect(read.identity).toEqual(place);
   });
 });

@@ -28,6 +28,7 @@ it.each([
     const codec = codecs.for('PoolStatus');
     const records = ['one', 'odd', 'two'].map((worker) => ({
       key: null,
+      headers: {},
       value: codec.encode(
         makePoolStatus({
           worker,

@@ -23,6 +23,7 @@ const record = (fields: Partial<InboundRecord> = {}): InboundRecord =>
 /** Values are text: `schema` is written with a schema that has to be looked up, `bad` cannot be read. */
 class TextCodec implements RecordCodec<string> {
   readonly record = 'Outcome';
+  readonly headers = {};
   known = false;
 
   encode(value: string): Buffer {
@@ -56,6 +57,7 @@ async function start(overrides: Partial<StageInput<string>> = {}, bus = new Hand
         throw new Error('not used');
       },
       register: async () => {},
+      fingerprintIn: () => '',
       learn: async () => {
         const answer = await (registry.shift()?.() ?? Promise.resolve<'learned'>('learned'));
         codec.known = true;

@@ -19,7 +19,7 @@ function start() {
   const wait = new SchemaWait<string>('test', { codecs: { learn }, clock, telemetry }, (item, error) =>
     failed.push(`${item}: ${error}`),
   );
-  const add = (item: string, schemaId = 1): void => wait.wait(item, schemaId, () => resumed.push(item));
+  const add = (item: string, schemaId = 1): void => wait.wait(item, { schemaId }, () => resumed.push(item));
   return { clock, telemetry, state, resumed, failed, wait, add };
 }
 
@@ -72,7 +72,7 @@ describe('work that waits for a schema', () => {
   it('that cannot go on is told, and holds up nothing else', async () => {
     const { clock, state, resumed, failed, wait, add } = start();
     state.away = false;
-    wait.wait('a', 1, () => {
+    wait.wait('a', { schemaId: 1 }, () => {
       throw new Error('odd');
     });
     add('b');

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DEAD, LARGE, OUT, outcomeOf, RESULTS, SOURCE, startPassingStage } from './passing-stage.fixture.ts';
+import { codecs } from './records.fixture.ts';
 
 const TOPICS = { [SOURCE]: LARGE, [DEAD]: LARGE, [RESULTS]: LARGE, [OUT]: LARGE };
 const TRACE = {
@@ -20,7 +21,8 @@ describe('the trace of a record travels in what comes of it', () => {
     const stage = await startPassingStage(TOPICS);
     await stage.send(Buffer.from('no frame'), TRACE);
     await stage.advanced();
-    expect((await stage.stored(RESULTS)).map(({ headers }) => headers)).toEqual([TRACE]);
+    const own = codecs.for('ScoredResult').headers;
+    expect((await stage.stored(RESULTS)).map(({ headers }) => headers)).toEqual([{ ...TRACE, ...own }]);
     const [letter] = await stage.stored(DEAD);
     expect(letter?.headers).toMatchObject(TRACE);
     expect(letter?.headers['__connect.errors.stage']?.toString()).toBe('test');

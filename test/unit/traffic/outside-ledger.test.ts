@@ -100,6 +100,25 @@ describe('the outside ledger', () => {
     expect(ledger.summary()).toMatchObject({ unknown: 1, inFlight: 1, balanced: false });
   });
 
+  it.each([
+    ['has no frame', Buffer.from('?')],
+    ['is empty', null],
+  ])('counts a result that %s, and goes on', async (_name, value) => {
+    const { world, connection, ledger, send, answer } = await start();
+    await world.settle(send(scoreRequest()));
+    const topic = topics.fixed('scored-results');
+    await world.settle(connection.bus.produce({ topic, partition: 0, key: null, value }));
+    await answer(0);
+    await world.clock.advanceBy(10);
+    expect(ledger.summary()).toMatchObject({
+      unreadable: 1,
+      unknown: 0,
+      inFlight: 0,
+      outcomes: { scored: 1 },
+      balanced: false,
+    });
+  });
+
   it('waits until nothing is in flight, or says that it was not so in time', async () => {
     const { world, ledger, send, answer } = await start();
     await world.settle(send(scoreRequest()));

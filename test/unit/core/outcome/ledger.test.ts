@@ -31,6 +31,7 @@ describe('the ledger', () => {
       duplicatesVisible: 0,
       duplicatesDropped: 0,
       unknown: 0,
+      unreadable: 0,
       latencyMs: { p50: null, p99: null },
       balanced: true,
     });
@@ -80,6 +81,7 @@ describe('the ledger', () => {
   it('reports results of requests that never were, and forgives those that come before their request', () => {
     expect(book(['a'], [result('a', 1), result('b', 2), result('b', 3)])).toMatchObject({
       unknown: 2,
+      unreadable: 0,
       balanced: false,
     });
     const ledger = createLedger();
@@ -87,6 +89,13 @@ describe('the ledger', () => {
     expect(ledger.summary()).toMatchObject({ ingress: 0, unknown: 1, balanced: false });
     ledger.ingress('a');
     expect(ledger.summary()).toMatchObject({ ingress: 1, unknown: 0, inFlight: 0, balanced: true });
+  });
+
+  it('counts a result that cannot be read by its place, once, and is not balanced then', () => {
+    const ledger = createLedger();
+    ledger.ingress('a');
+    for (const offset of [4, 4, 5]) ledger.unreadable(0, offset);
+    expect(ledger.summary()).toMatchObject({ unreadable: 2, inFlight: 1, unknown: 0, balanced: false });
   });
 
   it('gives percentiles by nearest rank', () => {

@@ -14,6 +14,7 @@ import { type HandDrivenModel, handDrivenModel } from './model.fixture.ts';
 /** Reads as the real one does; `schema` stands for bytes whose schema has to be looked up. */
 class PayloadCodec implements RecordCodec<ScoreRequest> {
   readonly record = 'ScoreRequest';
+  readonly headers = codecs.for('ScoreRequest').headers;
   known = false;
 
   encode(value: ScoreRequest): Buffer {

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { carriedRequest, schemaOf } from '../../../../src/contracts/headers.ts';
 import type { ScoreRequest } from '../../../../src/contracts/records.ts';
 import { DEFAULT_REQUEST_LIMITS } from '../../../../src/core/request/limits.ts';
 import { partitionForKey } from '../../../../src/core/request/partition.ts';
@@ -43,7 +44,7 @@ function extract(of: Delivery<ScoreRequest>, clock = tickingClock(0)): Extractio
       families: FAMILIES,
       limits: { ...DEFAULT_REQUEST_LIMITS, contextKeys: new Set(['surface']), resultPartitions: 4 },
     },
-    { clock, signals: createSignalExtractor(new Map()) },
+    { clock, codecs, signals: createSignalExtractor(new Map()) },
   );
   return extractor(of);
 }
@@ -147,6 +148,38 @@ describe('a routable request', () => {
       status: 'ok',
       value: { requestId: 'r1', budgetMs: 100 },
     });
+  });
+
+  it('says beside its value what it is written with, and whose it is', () => {
+    const record = inbound({ partition: 2, offset: 9 });
+    const found = routableOf(extract(delivery(request({ resultPartition: 3 }), { record })));
+    const codec = codecs.for('RoutableRequest');
+    const { headers = {}, key } = featuresRecord(found, codec, 'features', 12);
+    expect(schemaOf(headers)).toBe(schemaOf(codec.headers));
+    expect(carriedRequest(inbound({ key, headers }))).toEqual({
+      requestId: 'r1',
+      identity: { topic: topics.ingress(), partition: 2, offset: 9 },
+      resultPartition: 3,
+    });
+  });
+
+  it.each([
+    [
+      'the request says',
+      { headers: { 'millrace.schema': Buffer.from('0123456789abcdef') } },
+      '0123456789abcdef',
+    ],
+    ['its id stands for', {}, schemaOf(codecs.for('ScoreRequest').headers)],
+    [
+      'its id stands for, where the header is none',
+      { headers: { 'millrace.schema': Buffer.from('?') } },
+      schemaOf(codecs.for('ScoreRequest').headers),
+    ],
+    ['nobody knows', { value: Buffer.alloc(5) }, ''],
+  ])('has the fingerprint of its payload that %s', (_what, fields, fingerprint) => {
+    const value = codecs.for('ScoreRequest').encode(request());
+    const record = inbound({ value, ...fields });
+    expect(routableOf(extract(delivery(request(), { record }))).payloadSchema).toBe(fingerprint);
   });
 });
 

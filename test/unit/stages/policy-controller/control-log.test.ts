@@ -180,7 +180,7 @@ describe('a controller that takes the lead', () => {
 });
 
 describe('the commands of the log', () => {
-  it('are known by their offsets and times; what cannot be read is passed over', async () => {
+  it('are known by their offsets and times; what cannot be read and was not accepted is passed over', async () => {
     const clock = handClock(1_000);
     const bus = listBus(clock);
     const topic = topics.fixed('control');
@@ -191,12 +191,94 @@ describe('the commands of the log', () => {
       await bus.produce({ topic, partition: 0, key: null, value });
       clock.nowMs += 500;
     }
-    const commands = await new ControlLog({ bus, codecs, topics }).commands();
+    const { commands } = await new ControlLog({ bus, codecs, topics }).fence(takes, forever);
     expect(
       [...commands].map(([offset, { command, appendedMs }]) => [offset, command.commandId, appendedMs]),
     ).toEqual([
       [0, 'publish-1', 1_000],
       [2, 'publish-2', 2_000],
     ]);
+  });
+});
+
+describe('a registry that gives ids anew', () => {
+  /** Codecs of a registry in which what the log's ids stand for is another schema, or none. */
+  async function renamed(ids: number) {
+    const other = memorySchemaRegistry();
+    for (let n = 0; n < ids; n += 1)
+      await other.register(`other-${n}-value`, `{"type":"record","name":"O${n}","fields":[]}`, 'BACKWARD');
+    const others = createCodecs({ registry: other, clock: handClock(0) });
+    await others.register(recordTopics({ topics, tenants: [], pools: POOLS }));
+    return others;
+  }
+
+  /** A log of before, as the versions of before wrote it (without headers) unless `headers` says otherwise. */
+  async function logOf(values: readonly ['control' | 'control-events', Buffer][], headers = {}) {
+    const bus = listBus(handClock(0));
+    for (const [topic, value] of values)
+      await bus.produce({ topic: topics.fixed(topic), partition: 0, key: null, value, headers });
+    return bus;
+  }
+
+  const event = (of: ControlEvent) =>
+    ['control-events', codecs.for('ControlEvent').encode(of)] as ['control-events', Buffer];
+  const command = ['control', codecs.for('ControlCommand').encode(publish(1))] as ['control', Buffer];
+  const accepted = { ...told(1, 0), type: 'policy-published', accepted: true };
+  const foreign: [string, Buffer][] = [['control-events', Buffer.from('?')]];
+
+  it.each([
+    [3, 'stands for another schema'],
+    [40, 'is given to somebody else'],
+  ])(
+    'keeps the log readable by the fingerprints of its schemas where the id moved by %d and %s',
+    async (ids) => {
+      const bus = await logOf([event(takes(4))], codecs.for('ControlEvent').headers);
+      const log = new ControlLog({ bus, codecs: await renamed(ids), topics });
+      expect(await log.fence(takes, forever)).toMatchObject({ term: 5, entries: [{ term: 4 }] });
+    },
+  );
+
+  it.each([3, 40])('without fingerprints keeps a controller from the lead: moved by %d', async (ids) => {
+    const bus = await logOf([event(takes(4)), event(told(4, 2))]);
+    const log = new ControlLog({ bus, codecs: await renamed(ids), topics });
+    await expect(log.fence(takes, forever)).rejects.toMatchObject({
+      code: 'LOG_UNREADABLE',
+      message: expect.stringContaining(
+        `${EVENTS} has 2 records that this controller cannot read, the first at offset 0`,
+      ),
+    });
+    expect(bus.of(EVENTS)).toHaveLength(2);
+  });
+
+  it('does so for a record that is cut short', async () => {
+    const [topic, value] = event(takes(4));
+    const bus = await logOf([[topic, value.subarray(0, -3)]]);
+    await expect(new ControlLog({ bus, codecs, topics }).fence(takes, forever)).rejects.toMatchObject({
+      code: 'LOG_UNREADABLE',
+    });
+  });
+
+  it('does not for what no controller wrote', async () => {
+    const bus = await logOf([event(takes(4)), ...(foreign as [['control-events', Buffer]])]);
+    expect(await new ControlLog({ bus, codecs, topics }).fence(takes, forever)).toMatchObject({ term: 5 });
+  });
+
+  it('keeps a controller from the lead where a command that was accepted cannot be read, and takes no term', async () => {
+    const bus = await logOf([['control', Buffer.from('?')], event(accepted)]);
+    await expect(new ControlLog({ bus, codecs, topics }).fence(takes, forever)).rejects.toMatchObject({
+      code: 'LOG_UNREADABLE',
+      message: expect.stringContaining(`${topics.fixed('control')} has 1 records`),
+    });
+    expect(bus.of(EVENTS)).toHaveLength(1);
+  });
+
+  it.each([
+    ['was refused', [event(told(1, 0))]],
+    ['is not decided yet', []],
+    ['was accepted only by a leader that was replaced', [event(takes(2)), event(accepted)]],
+  ])('does not where one that cannot be read %s', async (_what, events) => {
+    const bus = await logOf([['control', Buffer.from('?')], command, ...events]);
+    const { commands } = await new ControlLog({ bus, codecs, topics }).fence(takes, forever);
+    expect([...commands.keys()]).toEqual([1]);
   });
 });

@@ -3,6 +3,7 @@ import {
   type MemoryControlServer,
   memoryControlServer,
 } from '../../../../src/adapters/memory/control-store.ts';
+import { schemaOf } from '../../../../src/contracts/headers.ts';
 import {
   type ControlCommand,
   type ControlEvent,
@@ -122,8 +123,8 @@ export async function openControlRoom(): Promise<ControlRoom> {
   const events: ControlEvent[] = [];
   await world.settle(
     outside.read({ topics: [topics.fixed('control-events')], startAt: 'earliest' }, (records) => {
-      for (const { value } of records) {
-        const decoded = codecs.for('ControlEvent').decode(value);
+      for (const { value, headers } of records) {
+        const decoded = codecs.for('ControlEvent').decode(value, schemaOf(headers));
         if (decoded.status === 'ok') events.push(decoded.value);
       }
     }),

@@ -1,8 +1,14 @@
 import { describe, expect, it } from 'vitest';
+import type { MemoryConnection } from '../../../../src/adapters/memory/bus.ts';
+import { memorySchemaRegistry } from '../../../../src/adapters/registry/memory.ts';
+import { createCodecs } from '../../../../src/contracts/codec.ts';
+import { recordTopics } from '../../../../src/contracts/topic-specs.ts';
 import { MillraceError } from '../../../../src/core/errors.ts';
 import { CATALOGUE_SCOPE } from '../../../../src/core/model/catalogue.ts';
 import { SESSION_TIMEOUT_MS } from '../../adapters/memory/bus.fixture.ts';
+import { POOLS, topics } from '../records.fixture.ts';
 import {
+  type ControlRoom,
   type LeadOptions,
   lead,
   openControlRoom,
@@ -134,6 +140,56 @@ describe('a new leader', () => {
     expect(told(room)).toHaveLength(2);
     await room.world.clock.advanceBy(5_000);
     expect(told(room).slice(2)).toEqual(['leadership-taken 2 0', 'policy-published 2 2 publish-2']);
+  });
+});
+
+describe('a control log that cannot be read', () => {
+  /** Codecs of a registry that lost its data, gave other ids, and has the old ones again once `isRestored`. */
+  async function afterLoss({ world: { clock } }: ControlRoom) {
+    const registry = memorySchemaRegistry();
+    for (let n = 0; n < 40; n += 1)
+      await registry.register(`other-${n}-value`, `{"type":"record","name":"O${n}","fields":[]}`, 'BACKWARD');
+    const before = memorySchemaRegistry();
+    const all = recordTopics({ topics, tenants: [], pools: POOLS });
+    await createCodecs({ registry: before, clock }).register(all);
+    const state = { isRestored: false };
+    const schemaById = async (id: number) => (state.isRestored ? before.schemaById(id) : undefined);
+    const forgetful = createCodecs({ registry: { ...registry, schemaById }, clock });
+    await forgetful.register(all);
+    return { codecs: forgetful, state };
+  }
+
+  /** As the versions wrote that knew no fingerprints. */
+  function busWithoutHeaders(room: ControlRoom): MemoryConnection {
+    const bus = room.world.connect();
+    const produce = bus.produce.bind(bus);
+    bus.produce = (record, onStored) => produce({ ...record, headers: {} }, onStored);
+    return bus;
+  }
+
+  it('keeps a controller from the lead, which says so until it can be read, and refuses nothing meanwhile', async () => {
+    const room = await openControlRoom();
+    const first = await lead(room, { bus: busWithoutHeaders(room) });
+    await room.send(publish(1));
+    await room.world.clock.advanceBy(100);
+    await room.world.settle(first.stage.close());
+    const { codecs, state } = await afterLoss(room);
+    const { stage } = await lead(room, { deps: { codecs } });
+    await room.sendBytes(Buffer.from('not a command'));
+    await room.world.clock.advanceBy(12_000);
+    expect(stage.unready()).toContain(
+      'has 2 records that this controller cannot read, the first at offset 0',
+    );
+    const { telemetry, clock } = room.world;
+    expect(telemetry.value('millrace_control_log_unreadable')).toBe(1);
+    const alarms = telemetry.logs.filter(({ message }) => message === 'this controller cannot lead');
+    expect(alarms.map(({ level }) => level)).toEqual(['error', 'error', 'error']);
+    expect(told(room)).toEqual(['leadership-taken 1 0', 'policy-published 1 1 publish-1']);
+    state.isRestored = true;
+    await clock.advanceBy(35_000);
+    expect(stage.unready()).toBeUndefined();
+    expect(telemetry.value('millrace_control_log_unreadable')).toBe(0);
+    expect(told(room).slice(2)).toEqual(['leadership-taken 2 0', 'command-refused 2 0']);
   });
 });
 
