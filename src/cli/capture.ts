@@ -126,7 +126,11 @@ class Recording {
     const features = await this.#read('features', 'RoutableRequest', (request) =>
       join.takeRequest(request, clock.monotonicMs()),
     );
-    const progress = new Progress(context.stderr, this.#flags.max, clock, () => join.accepted);
+    const progress = new Progress(context.stderr, clock, {
+      total: this.#flags.max,
+      done: () => join.accepted,
+      line: () => `${join.accepted} of ${this.#flags.max} requests taken`,
+    });
     const interrupted = context.interruption();
     await this.#until(() => join.isFull || interrupted.aborted, this.#flags.duration);
     await features.close();
