@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createKafkaBus } from '../adapters/kafka/bus.ts';
-import { type PrometheusTelemetry, prometheusTelemetry } from '../adapters/prometheus/telemetry.ts';
+import type { PrometheusTelemetry } from '../adapters/prometheus/telemetry.ts';
 import { redisControlStore } from '../adapters/redis/control-store.ts';
 import { confluentSchemaRegistry } from '../adapters/registry/confluent.ts';
 import { systemClock } from '../adapters/system/clock.ts';
@@ -32,8 +32,11 @@ const RETRY_MS = 1_000;
 const CLIENT_PATIENCE_MS = 20_000;
 
 /** Connects to Kafka, registry and Redis; a service that is not there yet is waited for. */
-export async function openRuntime(settings: Settings, service: string): Promise<Runtime> {
-  const telemetry = prometheusTelemetry({ service, level: settings.logLevel });
+export async function openRuntime(
+  settings: Settings,
+  service: string,
+  telemetry: PrometheusTelemetry,
+): Promise<Runtime> {
   const clock = systemClock();
   const topics = topicNames(settings.prefix);
   const bus = await openBus(settings, `${service}-${randomUUID().slice(0, 8)}`, telemetry);
