@@ -2,6 +2,8 @@ import { Command, Option } from 'commander';
 import type { Connection } from '../client/connection.ts';
 import { loadSettings } from '../config/load-settings.ts';
 import type { PoolStatus, VersionStatus } from '../contracts/records.ts';
+import { listNames, MillraceError } from '../core/errors.ts';
+import { didYouMean } from '../core/policy/nearest.ts';
 import { follow } from '../stages/follow.ts';
 import type { CliContext } from './context.ts';
 import { count, durationOrNone } from './flags.ts';
@@ -74,16 +76,25 @@ async function status(context: CliContext, family: string | undefined, flags: St
     const heard = listen(context, connection, flags.wait, (statuses) =>
       isOver(linesOf(statuses, wanted, flags.modelVersion)),
     );
-    const lines = linesOf(
-      await waitingFor(context, 'listening to the workers', heard),
-      wanted,
-      flags.modelVersion,
-    );
+    const statuses = await waitingFor(context, 'listening to the workers', heard);
+    if (wanted !== undefined && flags.modelVersion === undefined) requireFamily(statuses, wanted);
+    const lines = linesOf(statuses, wanted, flags.modelVersion);
     if (flags.modelVersion !== undefined && !(lines.length > 0 && lines.every(canRun))) context.exitCode = 1;
-    show(context, lines, flags.json);
+    show(context, { statuses, lines }, flags.json);
   } finally {
     await connection.close();
   }
+}
+
+/** @throws MillraceError INVALID_CONFIG where workers are up and none has a version of the family */
+function requireFamily(statuses: readonly PoolStatus[], wanted: string): void {
+  const known = new Set(statuses.flatMap(linesOfWorker).map(({ family }) => family));
+  if (statuses.length === 0 || known.has(wanted)) return;
+  throw new MillraceError('INVALID_CONFIG', 'no worker knows a model family of this name', {
+    value: wanted,
+    allowed: listNames([...known].sort()),
+    ...didYouMean(wanted, known),
+  });
 }
 
 /** The latest heartbeat of each worker: after a second, or once they say what is waited for. */
@@ -168,13 +179,21 @@ function canRun({ status }: Line): boolean {
   return status === 'READY' || status === 'FOLDER';
 }
 
-function show(context: CliContext, lines: readonly Line[], json: boolean): void {
+function show(
+  context: CliContext,
+  { statuses, lines }: { statuses: readonly PoolStatus[]; lines: readonly Line[] },
+  json: boolean,
+): void {
   if (json) {
     for (const line of lines) context.stdout.write(`${JSON.stringify(line)}\n`);
     return;
   }
   if (lines.length === 0) {
-    context.stdout.write('no worker said anything of such a version\n');
+    context.stdout.write(
+      statuses.length === 0
+        ? 'no worker said anything: is the pipeline running, and MILLRACE_PREFIX right?\n'
+        : 'no worker said anything of such a version\n',
+    );
     return;
   }
   const rows = lines.map(({ family, version, variant, status, pool, worker, reason }) => [
