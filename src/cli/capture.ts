@@ -10,9 +10,9 @@ import type { InboundRecord, Reader } from '../ports/message-bus.ts';
 import { CaptureJoin, type CorpusLine } from './capture-join.ts';
 import type { CliContext } from './context.ts';
 import { count, duration } from './flags.ts';
+import { openingConnection } from './opening.ts';
 import { Progress } from './progress.ts';
 import { requireKafka } from './require-kafka.ts';
-import { waitingFor } from './waiting.ts';
 
 interface CaptureFlags {
   out: string;
@@ -81,8 +81,7 @@ async function capture(context: CliContext, flags: CaptureFlags): Promise<void> 
   if (existsSync(flags.out)) throw taken(flags.out);
   // Nobody asked what the bus connects to.
   const logLevel = settings.logLevel === 'info' ? 'error' : settings.logLevel;
-  const opening = context.transport({ ...settings, logLevel }).open();
-  const connection = await waitingFor(context, 'connecting to the installation', opening);
+  const connection = await openingConnection(context, context.transport({ ...settings, logLevel }));
   const file = openCorpus(flags.out);
   try {
     const recording = new Recording(connection, flags, file);

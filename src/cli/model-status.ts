@@ -8,6 +8,7 @@ import { follow } from '../stages/follow.ts';
 import type { CliContext } from './context.ts';
 import { count, durationOrNone } from './flags.ts';
 import { scopeOfFamily } from './model-history.ts';
+import { openingConnection } from './opening.ts';
 import { requireKafka } from './require-kafka.ts';
 import { tableLines } from './table.ts';
 import { waitingFor } from './waiting.ts';
@@ -66,11 +67,7 @@ async function status(context: CliContext, family: string | undefined, flags: St
   const wanted = family === undefined ? undefined : scopeOfFamily(family).replace('model/', '');
   const { settings } = loadSettings(context.environment);
   requireKafka(settings);
-  const connection = await waitingFor(
-    context,
-    'connecting to the installation',
-    context.transport(settings).open(),
-  );
+  const connection = await openingConnection(context, context.transport(settings));
   try {
     const isOver = (lines: readonly Line[]): boolean => lines.every(isSettled);
     const heard = listen(context, connection, flags.wait, (statuses) =>

@@ -19,6 +19,7 @@ import {
 } from '../traffic/trace-inference-csv.ts';
 import type { CliContext } from './context.ts';
 import { count, duration, durationOrNone, positiveNumber, seed } from './flags.ts';
+import { openingConnection } from './opening.ts';
 import { Progress } from './progress.ts';
 import { requireKafka } from './require-kafka.ts';
 import { waitingFor } from './waiting.ts';
@@ -86,8 +87,7 @@ async function replay(context: CliContext, trace: string, flags: ReplayFlags): P
   const { settings } = loadSettings(context.environment);
   requireKafka(settings);
   const rows = parseTraceInferenceCsv(readUserFile(trace).toString('utf8'));
-  const opening = context.transport(settings).open();
-  const connection = await waitingFor(context, 'connecting to the installation', opening);
+  const connection = await openingConnection(context, context.transport(settings));
   try {
     return await replayOver(context, connection, rows, flags);
   } finally {

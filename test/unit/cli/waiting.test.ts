@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { CliContext } from '../../../src/cli/context.ts';
+import { openingConnection } from '../../../src/cli/opening.ts';
 import { Progress } from '../../../src/cli/progress.ts';
 import { Screen, wantsColor } from '../../../src/cli/screen.ts';
 import { waitingFor } from '../../../src/cli/waiting.ts';
+import type { Connection, Transport } from '../../../src/client/connection.ts';
 import { virtualClock } from '../../../src/simulation/virtual-clock.ts';
 import { CapturedOutput } from './cli.fixture.ts';
 
@@ -57,6 +59,28 @@ describe('what is waited for', () => {
     work.resolve();
     await waiting;
     expect(stderr.text).toBe('millrace: waiting: 0 of 9 …\nmillrace: waiting: 7 of 9 … 12 s\n');
+  });
+});
+
+describe('what is opened', () => {
+  it('is told in one line, with what holds it up', async () => {
+    const clock = virtualClock();
+    const stderr = new CapturedOutput(false);
+    const opened = Promise.withResolvers<Connection>();
+    const transport: Transport = {
+      open(listener) {
+        for (let n = 0; n < 3; n += 1) listener?.waitsFor('the schema registry at x did not answer');
+        return opened.promise;
+      },
+    };
+    const connection = openingConnection({ clock, stderr }, transport);
+    await clock.advanceBy(5_000);
+    expect(stderr.text).toBe(
+      'millrace: connecting to the installation: the schema registry at x did not answer …\n',
+    );
+    opened.resolve({} as Connection);
+    await connection;
+    expect(clock.pending).toBe(0);
   });
 });
 
