@@ -35,7 +35,7 @@ interface ReplayFlags {
 }
 
 /** After an interruption: whoever pressed Ctrl-C wants the end, with the results that are on their way. */
-const INTERRUPTED_MS = 500;
+const INTERRUPTED_MS = 300;
 
 export function replayCommand(context: CliContext): Command {
   return new Command('replay')
