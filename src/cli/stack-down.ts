@@ -15,23 +15,24 @@ export interface Downed {
 }
 
 /** Ends what `up` started, and removes its data. */
-export async function stackDown(file: string, environment: Environment): Promise<Downed> {
+export async function stackDown(
+  file: string,
+  { environment, report }: { environment: Environment; report(line: string): void },
+): Promise<Downed> {
   const state = await readStackState(file);
   if (state === undefined) return { ended: false, unset: [] };
+  report(`ending ${[state.project ?? [], state.processes.map(({ name }) => name)].flat(2).join(', ')}`);
   await Promise.all(state.processes.map(endProcess));
   if (state.dir !== undefined) await rm(state.dir, { recursive: true, force: true });
   if (state.project !== undefined) {
-    const docker = await findDocker(process.env);
+    const docker = await findDocker(environment);
     if (docker === undefined) {
       throw new MillraceError(
         'STACK_UNAVAILABLE',
         `no Docker engine answers, and the stack is its project ${state.project}`,
       );
     }
-    await stopDockerStack(
-      { docker, composeFile: composeFilePath(), environment: process.env },
-      state.project,
-    );
+    await stopDockerStack({ docker, composeFile: composeFilePath(), environment }, state.project);
   }
   await removeStackState(file);
   const unset = STACK_VARIABLES.filter((name) => {

@@ -49,7 +49,7 @@ Examples:
     )
     .action((options: { json?: true }) =>
       locked(async (file) => {
-        const { ended, unset } = await stackDown(file, process.env);
+        const { ended, unset } = await stackDown(file, { environment: process.env, report });
         if (options.json) {
           console.log(JSON.stringify({ ended, unset }));
           return;

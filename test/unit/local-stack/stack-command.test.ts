@@ -107,11 +107,11 @@ describe('millrace stack down', () => {
     await mkdir(join(dir, 'kafka-1'), { recursive: true });
     await write({ processes: [{ name: 'kafka-1', pid, commandLine }], dir });
     expect(await run('down')).toBe(`unset ${VARIABLES.join(' ')}`);
-    expect(told).toEqual(['ended']);
+    expect(told).toEqual(['ending kafka-1', 'ended']);
     expect(await exited).toEqual([null, 'SIGTERM']);
     await expect(access(dir)).rejects.toThrow(/ENOENT/);
     expect(await run('down')).toBe('');
-    expect(told).toEqual(['ended', 'no stack is up']);
+    expect(told).toEqual(['ending kafka-1', 'ended', 'no stack is up']);
   });
 
   it('leaves a process alone that only has the pid of one of the stack', async () => {
