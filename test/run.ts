@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { applyPatches } from '../src/adapters/kafka/kafkajs/patches.ts';
 import { findStack } from '../src/local-stack/find-stack.ts';
+import { registryProcess } from './registry-threads.ts';
 
 /**
  * `npm test`: types, lint, then every test on a real Kafka, registry and Redis that it provides itself. `--slow` runs the slow suites instead.
@@ -84,7 +85,8 @@ async function onRealServices(projects: readonly string[], workers: number): Pro
       : { passed: 0, failed: 0, skipped: projects.length };
   }
   try {
-    return await vitest(projects, { ...process.env, ...started.environment }, workers);
+    const environment = { ...process.env, ...started.environment, ...registryProcess(started) };
+    return await vitest(projects, environment, workers);
   } finally {
     await started.stop();
   }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { Command, Option } from 'commander';
 import { generateEd25519 } from '../adapters/system/ed25519.ts';
-import { checkKeyId, checkScopePattern } from '../config/key-file.ts';
+import { checkInstallation, checkKeyId, checkScopePattern } from '../config/key-file.ts';
 import { writeUserFile } from '../config/user-file.ts';
 import { KEY_ROLES, type KeyRole } from '../core/control/key-ring.ts';
 import { toSpki } from '../core/control/spki.ts';
@@ -11,6 +11,7 @@ import type { CliContext } from './context.ts';
 interface KeygenFlags {
   role: KeyRole;
   scope: readonly string[];
+  installation?: string;
   out?: string;
   json: boolean;
 }
@@ -24,6 +25,10 @@ export function keygenCommand(context: CliContext): Command {
     .argument('<key-id>', 'name of the key, such as ana-2026; the log of decisions shows it')
     .addOption(new Option('--role <role>', 'whose key it is').choices(KEY_ROLES).default('person'))
     .option('--scope <scope...>', 'what it may sign for: policy/starter, policy/*, keys, *', ['policy/*'])
+    .option(
+      '--installation <name>',
+      'signatures of the key have to name this installation, and count in no other that knows the key',
+    )
     .option('--out <file>', 'where the private key goes (default: <key-id>.pem)')
     .option('--json', 'print one JSON object instead of text', false)
     .addHelpText(
@@ -60,6 +65,7 @@ function keygen(context: CliContext, name: string, flags: KeygenFlags): void {
     role: flags.role,
     publicKey: Buffer.from(toSpki(publicKey)).toString('base64'),
     scopes,
+    ...(flags.installation === undefined ? {} : { installation: checkInstallation(flags.installation) }),
   };
   context.stdout.write(
     flags.json
@@ -73,6 +79,7 @@ function entryText(entry: {
   role: string;
   publicKey: string;
   scopes: readonly string[];
+  installation?: string;
 }): string {
   const scopes = entry.scopes.map((scope) => JSON.stringify(scope)).join(', ');
   return [
@@ -81,6 +88,7 @@ function entryText(entry: {
     `    role: ${entry.role}`,
     `    publicKey: ${entry.publicKey}`,
     `    scopes: [${scopes}]`,
+    ...(entry.installation === undefined ? [] : [`    installation: ${entry.installation}`]),
     '',
   ].join('\n');
 }

@@ -4,7 +4,8 @@ import { basename } from 'node:path';
 import { type Command, Option } from 'commander';
 import { ed25519Signer } from '../adapters/system/ed25519.ts';
 import { signCommand } from '../client/sign-command.ts';
-import { checkKeyId } from '../config/key-file.ts';
+import { checkInstallation, checkKeyId } from '../config/key-file.ts';
+import { loadSettings } from '../config/load-settings.ts';
 import { fileError } from '../config/user-file.ts';
 import type { ControlCommand, Signature } from '../contracts/records.ts';
 import { VALIDITY_MS_MAX } from '../core/control/verify-command.ts';
@@ -16,6 +17,7 @@ import { duration } from './flags.ts';
 export interface SigningFlags {
   key?: string;
   keyId?: string;
+  installation?: string;
   validFor: number;
 }
 
@@ -26,6 +28,10 @@ export function withSigningOptions(command: Command): Command {
   return command
     .option('--key <file>', 'sign with this private key (PEM); its name without .pem is the id of the key')
     .option('--key-id <id>', "id of the key in the controller's key file, where the file is named otherwise")
+    .option(
+      '--installation <name>',
+      'installation that the command is for, where the key has one in the key file (default: the setting installation)',
+    )
     .addOption(
       new Option('--valid-for <time>', 'how long the signature is valid, at most 24h')
         .argParser(duration)
@@ -43,7 +49,12 @@ export function signerOf(context: CliContext, flags: SigningFlags): Signer | und
   }
   const keyId = checkKeyId(flags.keyId ?? basename(flags.key).replace(/\.(pem|key)$/, ''));
   const privateKeyPem = readPrivateKeyFile(context, flags.key);
-  return ed25519Signer({ keyId, privateKeyPem });
+  const installation = flags.installation ?? loadSettings(context.environment).settings.installation;
+  return ed25519Signer({
+    keyId,
+    privateKeyPem,
+    ...(installation === '' ? {} : { installation: checkInstallation(installation) }),
+  });
 }
 
 /** Signs with a fresh nonce, from now on for as long as the flags say. */

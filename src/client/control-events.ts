@@ -174,7 +174,7 @@ class OpenEvents implements ControlEventStream {
       } catch (error) {
         telemetry.logger.warn(
           { error },
-          'a control event waits for its schema: the registry does not answer',
+          'a control event waits for its schema: the look-up failed, and is tried again',
         );
         await new Promise<void>((resolve) => clock.after(RETRY_MS, resolve));
       }

@@ -44,7 +44,7 @@ export async function readResult(
       const { schemaId } = decoded;
       telemetry.logger.warn(
         { schemaId, error },
-        'a result waits for its schema: the registry does not answer',
+        'a result waits for its schema: the look-up failed, and is tried again',
       );
       await new Promise<void>((resolve) => clock.after(RETRY_MS, resolve));
     }

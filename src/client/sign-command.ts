@@ -1,5 +1,5 @@
 import { type ControlCommand, makeSignature, type Signature } from '../contracts/records.ts';
-import { SIGNATURE_VERSION, signedBytes } from '../core/control/signed-bytes.ts';
+import { signatureVersion, signedBytes } from '../core/control/signed-bytes.ts';
 import type { Signer } from '../ports/signatures.ts';
 
 /** What a signature is made of beside the command. */
@@ -16,8 +16,11 @@ export function signCommand(
   signer: Signer,
   { notAfterMs, nonce }: SignatureTerms,
 ): Signature {
-  const terms = { keyId: signer.keyId, notAfter: Math.round(notAfterMs), nonce, version: SIGNATURE_VERSION };
+  const { keyId, installation } = signer;
+  const terms = { keyId, notAfter: Math.round(notAfterMs), nonce, version: signatureVersion(installation) };
   const { commandId, scope, type, body } = command;
-  const bytes = Buffer.from(signer.sign(signedBytes({ ...terms, commandId, scope, type, body })));
+  const bytes = Buffer.from(
+    signer.sign(signedBytes({ ...terms, installation, commandId, scope, type, body })),
+  );
   return makeSignature({ ...terms, bytes });
 }

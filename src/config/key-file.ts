@@ -10,6 +10,10 @@ const KEY_ID = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/;
 export const KEY_ID_ALLOWED = 'letters, digits, ".", "_", "@", "-"; at most 64, a letter or digit first';
 const SCOPE = /^(\*|[A-Za-z0-9][A-Za-z0-9._/-]{0,127}\*?)$/;
 
+const INSTALLATION = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+export const INSTALLATION_ALLOWED =
+  'the name of an installation: letters, digits, ".", "_", "-"; at most 64, a letter or digit first';
+
 const time = z.iso
   .datetime({ offset: true })
   .optional()
@@ -30,6 +34,7 @@ const KEY = z.strictObject({
     .describe(
       'a list of at least one scope, such as policy/starter; policy/* for all that begin so, * for everything',
     ),
+  installation: z.string().regex(INSTALLATION).optional().describe(INSTALLATION_ALLOWED),
   notBefore: time,
   notAfter: time,
 });
@@ -44,6 +49,15 @@ export function checkKeyId(keyId: string): string {
   throw new MillraceError('INVALID_CONFIG', 'that is not an id of a key', {
     value: keyId,
     allowed: KEY_ID_ALLOWED,
+  });
+}
+
+/** The name of an installation, as key files and signers have it. @throws MillraceError INVALID_CONFIG */
+export function checkInstallation(name: string): string {
+  if (INSTALLATION.test(name)) return name;
+  throw new MillraceError('INVALID_CONFIG', 'that is no name of an installation', {
+    value: name,
+    allowed: INSTALLATION_ALLOWED,
   });
 }
 
@@ -110,7 +124,7 @@ function readKey(entry: unknown, path: string, problems: string[]): ControlKey |
     problems.push(...parsed.error.issues.map((issue) => describeIssue(issue, entry, path)));
     return undefined;
   }
-  const { publicKey: written, notBefore, notAfter, ...rest } = parsed.data;
+  const { publicKey: written, installation, notBefore, notAfter, ...rest } = parsed.data;
   const publicKey = readPublicKey(written);
   if (publicKey === undefined) {
     problems.push(
@@ -118,7 +132,7 @@ function readKey(entry: unknown, path: string, problems: string[]): ControlKey |
     );
     return undefined;
   }
-  return { ...rest, publicKey, notBefore: timeOf(notBefore), notAfter: timeOf(notAfter) };
+  return { ...rest, publicKey, installation, notBefore: timeOf(notBefore), notAfter: timeOf(notAfter) };
 }
 
 function timeOf(text: string | undefined): number | undefined {

@@ -14,6 +14,8 @@ import type { Programs } from './programs.ts';
 const run = promisify(execFile);
 const FETCH_TIMEOUT_MS = 15 * 60_000;
 const CONTENTS_FILE = 'contents.json';
+/** What the class archives are made of; another number has them made anew where services come to do more at their start. */
+const CLASSES_EDITION = 2;
 
 export interface Artifacts extends Omit<Programs, 'java' | 'redisServer'> {
   /** undefined where the artifact has no program for this machine. */
@@ -64,7 +66,10 @@ export async function fetchArtifacts(options: {
       redisProgram(process.platform, process.arch) === undefined
         ? undefined
         : join(folder, 'redis/redis-server'),
-    classArchives: join(folder, `classes-${digest(`${options.java.home} ${options.java.release}`)}`),
+    classArchives: join(
+      folder,
+      `classes-${digest(`${options.java.home} ${options.java.release} ${CLASSES_EDITION}`)}`,
+    ),
   };
 }
 

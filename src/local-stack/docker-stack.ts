@@ -6,6 +6,7 @@ import { freePorts } from './free-port.ts';
 import { findCommand } from './java.ts';
 import { registryUrl } from './registry.ts';
 import { type Stack, type StackAddresses, stackEnvironment } from './stack.ts';
+import { warmRegistry } from './warm-registry.ts';
 import { warmUp } from './warm-up.ts';
 
 const run = promisify(execFile);
@@ -56,7 +57,7 @@ export async function startDockerStack(options: DockerStackOptions): Promise<Sta
   options.onProgress(`starting ${SERVICES.join(', ')} with Docker as ${project}`);
   try {
     await compose('up', '--detach', '--wait', ...SERVICES);
-    await warmUp(addresses.kafkaBrokers);
+    await Promise.all([warmUp(addresses.kafkaBrokers), warmRegistry(addresses.registryUrl)]);
   } catch (cause) {
     await compose('down', '--volumes');
     throw new MillraceError('STACK_UNAVAILABLE', `Docker could not start the services: ${String(cause)}`, {

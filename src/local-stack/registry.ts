@@ -4,6 +4,7 @@ import { urlAnswers } from './await-ready.ts';
 import { type ArchiveMode, jvmArguments } from './jvm-arguments.ts';
 import type { Programs } from './programs.ts';
 import { createServiceProcess, type Lifetime, type ServiceProcess } from './service-process.ts';
+import { warmRegistry } from './warm-registry.ts';
 
 /** Where the registry speaks Confluent's API. */
 export function registryUrl(port: number): string {
@@ -41,8 +42,17 @@ export async function prepareRegistry(options: {
       ],
       workingDirectory: folder,
       logFile: join(folder, 'registry.log'),
-      probe: () => urlAnswers(`${registryUrl(port)}/subjects`),
+      probe: () => servesClients(registryUrl(port)),
     },
     options.lifetime,
+  );
+}
+
+/** True once it has done what a client wants of it; that it answers at all comes long before. */
+async function servesClients(url: string): Promise<boolean> {
+  if (!(await urlAnswers(`${url}/subjects`))) return false;
+  return warmRegistry(url).then(
+    () => true,
+    () => false,
   );
 }

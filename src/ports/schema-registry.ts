@@ -5,12 +5,12 @@ export type Compatibility = 'FULL_TRANSITIVE' | 'BACKWARD';
 export interface SchemaRegistry {
   /**
    * Registers `schema` (Avro, JSON text) under `subject` and answers its id (the same id for the same schema).
-   * @throws MillraceError REGISTRY_UNAVAILABLE (retryable) when the registry is away; INVALID_CONFIG when it refuses the schema as incompatible.
+   * @throws MillraceError REGISTRY_UNAVAILABLE (retryable) when the registry is away; INVALID_CONFIG when it refuses the schema as incompatible, or our credentials.
    */
   register(subject: string, schema: string, compatibility: Compatibility): Promise<number>;
   /**
    * The schema (JSON text) that `id` stands for; `undefined` where the registry says that there is none.
-   * @throws MillraceError REGISTRY_UNAVAILABLE when it did not answer: that is never the record's fault.
+   * @throws MillraceError REGISTRY_UNAVAILABLE (retryable) when it did not answer; INVALID_CONFIG when it refuses our credentials. Neither is the record's fault.
    */
   schemaById(id: number): Promise<string | undefined>;
 }

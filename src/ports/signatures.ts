@@ -11,6 +11,8 @@ export interface SignatureVerifier {
 export interface Signer {
   /** What the controller's key file calls it. */
   readonly keyId: string;
+  /** The installation that it signs commands for, where the key file has one for the key. */
+  readonly installation?: string | undefined;
   /** Detached ed25519 signature over exactly these bytes, 64 bytes. */
   sign(message: Uint8Array): Uint8Array;
 }

@@ -1,4 +1,5 @@
 import type { Codecs } from '../contracts/codec.ts';
+import { MillraceError } from '../core/errors.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 
@@ -9,10 +10,12 @@ export interface SchemaWaitDeps {
 }
 
 const LEARN_RETRY_MS = 500;
+/** A registry that refuses us needs a person: asking often would only lock the account that asks. */
+const REFUSED_RETRY_MS = 30_000;
 
 /**
- * Work that waits until the registry names its writer's schema. A registry that is away is never the work's fault: it waits, and with it the
- * commit of its partition, until the registry answers or the work is given up.
+ * Work that waits until the registry names its writer's schema. A registry that is away, or that refuses us, is never the work's
+ * fault: it waits, and with it the commit of its partition, until the registry answers or the work is given up.
  */
 export class SchemaWait<T> {
   readonly #stage: string;
@@ -51,7 +54,7 @@ export class SchemaWait<T> {
       },
       (error: unknown) => {
         this.#warn(schemaId, error);
-        this.#deps.clock.after(LEARN_RETRY_MS, () => {
+        this.#deps.clock.after(isFinal(error) ? REFUSED_RETRY_MS : LEARN_RETRY_MS, () => {
           if (this.#waiting.has(entry)) this.#ask(entry, schemaId);
         });
       },
@@ -75,4 +78,8 @@ export class SchemaWait<T> {
       'schema look-up failed; records that need it wait, and it is tried again',
     );
   }
+}
+
+function isFinal(error: unknown): boolean {
+  return error instanceof MillraceError && !error.retryable;
 }

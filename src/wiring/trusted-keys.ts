@@ -66,11 +66,12 @@ export function controllerSigner({ controller }: Settings, logger: Logger): Sign
       logger.warn({}, 'nothing will be tuned: routers run nothing unsigned; set controller.signingKey');
     return undefined;
   }
+  const keys = keysOf(controller);
   const signer = ed25519Signer({
     keyId,
+    installation: keys.get(keyId)?.installation,
     privateKeyPem: readUserFile(signingKey, 'the key of controller.signingKey'),
   });
-  const keys = keysOf(controller);
   if (keys.size === 0 || keys.get(keyId)?.role === 'controller') return signer;
   const known = [...keys.values()].filter(({ role }) => role === 'controller').map((key) => key.keyId);
   throw new MillraceError('INVALID_CONFIG', 'controller.signingKeyId names no key of a controller', {

@@ -1,7 +1,5 @@
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { SchemaRegistry as StockClient } from '@kafkajs/confluent-schema-registry';
-import { afterEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { confluentSchemaRegistry } from '../../src/adapters/registry/confluent.ts';
 import { memorySchemaRegistry } from '../../src/adapters/registry/memory.ts';
 import { parseType } from '../../src/contracts/avro-type.ts';
@@ -9,6 +7,7 @@ import { SCHEMAS } from '../../src/contracts/schemas.ts';
 import type { SchemaRegistry } from '../../src/ports/schema-registry.ts';
 import { EXAMPLES } from '../contract/examples.ts';
 import { decodeLearning, RECORD_NAMES, registeredCodecs } from '../contract/fixture.ts';
+import { registryThreads } from '../registry-threads.ts';
 
 function registryUrl(): string {
   const url = process.env.MILLRACE_REGISTRY_URL;
@@ -42,6 +41,10 @@ const uniqueName = (): string => `Record${process.pid}x${Date.now()}x${++serial}
 
 const ID: Field = { name: 'id', type: 'string' };
 const COUNT: Field = { name: 'count', type: 'int', default: 0 };
+
+beforeEach(({ onTestFailed }) => {
+  onTestFailed(async () => console.log(await registryThreads()));
+});
 
 describe.each(registries)('schema registry: $name', ({ connect }) => {
   it('gives a schema an id that stands for it', async () => {
@@ -163,90 +166,4 @@ it('a stock client on the same registry writes what we read, and reads what we w
       EXAMPLES[record],
     );
   }
-});
-
-describe('confluent: what is the registry’s fault and what is the record’s', () => {
-  const servers: Server[] = [];
-
-  async function serve(status: number, body: string): Promise<string> {
-    const server = createServer((_request, response) => {
-      if (status === 0) return;
-      response.writeHead(status, { 'content-type': 'application/json' }).end(body);
-    });
-    servers.push(server);
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  }
-
-  afterEach(() => {
-    for (const server of servers.splice(0)) {
-      server.close();
-      server.closeAllConnections();
-    }
-  });
-
-  it.each([
-    { what: 'no answer', status: 0, body: '' },
-    { what: 'an error of the registry', status: 500, body: '{"error_code":50001,"message":"store"}' },
-    { what: 'an overloaded registry', status: 429, body: '{"error_code":42901,"message":"slow down"}' },
-    { what: "a proxy's page", status: 404, body: '<html>no such page</html>' },
-    { what: 'a wrong path', status: 404, body: '{"error_code":404,"message":"HTTP 404 Not Found"}' },
-    { what: 'refused credentials', status: 401, body: '{"error_code":401,"message":"Unauthorized"}' },
-  ])('$what is REGISTRY_UNAVAILABLE', async ({ status, body }) => {
-    const registry = confluentSchemaRegistry({ url: await serve(status, body), timeoutMs: 200 });
-    await expect(registry.schemaById(7)).rejects.toMatchObject({
-      code: 'REGISTRY_UNAVAILABLE',
-      retryable: true,
-    });
-  });
-
-  it('a request that was lost is asked once more', async () => {
-    let asked = 0;
-    const server = createServer((_, response) => {
-      asked += 1;
-      if (asked === 1) return;
-      response.setHeader('content-type', 'application/json');
-      response.end(JSON.stringify({ schema: '"string"' }));
-    });
-    servers.push(server);
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const registry = confluentSchemaRegistry({ url, timeoutMs: 200 });
-    expect(await registry.schemaById(7)).toBe('"string"');
-    expect(asked).toBe(2);
-  });
-
-  it('a closed port is REGISTRY_UNAVAILABLE, for both calls', async () => {
-    const url = await serve(200, '');
-    const [server] = servers.splice(0);
-    await new Promise((resolve) => server?.close(resolve));
-    const registry = confluentSchemaRegistry({ url });
-    await expect(registry.schemaById(7)).rejects.toMatchObject({ code: 'REGISTRY_UNAVAILABLE' });
-    await expect(registry.register('s-value', recordOf('R', [ID]), 'BACKWARD')).rejects.toMatchObject({
-      code: 'REGISTRY_UNAVAILABLE',
-    });
-  });
-
-  it('"schema not found" in the registry’s own words is an answer', async () => {
-    const url = await serve(404, '{"error_code":40403,"message":"Schema 7 not found"}');
-    expect(await confluentSchemaRegistry({ url }).schemaById(7)).toBeUndefined();
-  });
-
-  it.each([
-    { what: 'a schema of another kind', body: { schemaType: 'JSON', schema: '{"type":"object"}' } },
-    { what: 'a schema that does not compile', body: { schema: '{"type":"record","name":"R"}' } },
-  ])('$what is UNKNOWN_SCHEMA: asking again does not help', async ({ body }) => {
-    const url = await serve(200, JSON.stringify(body));
-    await expect(confluentSchemaRegistry({ url }).schemaById(7)).rejects.toMatchObject({
-      code: 'UNKNOWN_SCHEMA',
-      retryable: false,
-    });
-  });
-
-  it('never shows the password of its URL', async () => {
-    const url = 'http://user:secret@127.0.0.1:9';
-    await expect(confluentSchemaRegistry({ url }).schemaById(7)).rejects.toMatchObject({
-      message: expect.not.stringContaining('secret'),
-    });
-  });
 });

@@ -270,11 +270,12 @@ function personOf(keyId: string, seed: number, fields: Partial<ControlKey> = {})
     role: 'person',
     publicKey: ed25519PublicKey(privateKeyPem),
     scopes: ['*'],
+    installation: undefined,
     notBefore: undefined,
     notAfter: undefined,
     ...fields,
   };
-  return { key, signer: ed25519Signer({ keyId, privateKeyPem }) };
+  return { key, signer: ed25519Signer({ keyId, privateKeyPem, installation: key.installation }) };
 }
 
 export const PEOPLE: readonly Person[] = [

@@ -1,80 +1,72 @@
 import { SchemaRegistry as Client, COMPATIBILITY, SchemaType } from '@kafkajs/confluent-schema-registry';
 import avro from 'avsc';
 import { MillraceError } from '../../core/errors.ts';
+import { withoutCredentials } from '../../core/without-credentials.ts';
 import type { SchemaRegistry } from '../../ports/schema-registry.ts';
+import { type Patience, patientlyTwice } from './patience.ts';
 import { chooseCompatibility } from './subject-config.ts';
 
 export interface ConfluentSchemaRegistryOptions {
   /** Where the Confluent API begins, its path included: `http://host:8081`, or `http://host:8080/apis/ccompat/v7`. */
   url: string;
   auth?: { username: string; password: string };
-  /** How long a request may stay without an answer; 5 s unless given. */
+  /** How long a request may take, to the last byte of its answer; 5 s unless given. */
   timeoutMs?: number;
 }
 
 const TIMEOUT_MS = 5_000;
 
 /**
- * A registry that speaks Confluent's API (Confluent, Apicurio, Karapace, Redpanda). The client registers and looks up, no more:
- * decoding through it would compile a resolver per record, and what it compiles for itself is thrown away. What gets no answer in time is asked
- * once more: registries have been seen to lose a request while they answered all others (asking twice changes nothing). Any other failure is
- * for the caller, who knows how long it can wait.
+ * A registry that speaks Confluent's API (Confluent, Apicurio, Karapace, Redpanda). The client registers and looks up, no more: decoding
+ * through it would compile a resolver per record. What gets no answer in time is asked once more: one that has just started can take longer
+ * over its first schemas than anybody waits, and asking twice changes nothing. Any other failure is for the caller, who knows how long it can wait.
  */
 export function confluentSchemaRegistry(options: ConfluentSchemaRegistryOptions): SchemaRegistry {
-  const timeout = options.timeoutMs ?? TIMEOUT_MS;
-  const client = new Client({
-    host: options.url.replace(/\/+$/, ''),
-    clientId: 'millrace',
-    retry: { retries: 0 },
-    middlewares: [() => ({ prepareRequest: async (next) => (await next()).enhance({ timeout }) })],
-    ...(options.auth === undefined ? {} : { auth: options.auth }),
-  });
+  const timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
 
   return {
     async register(subject, schema, compatibility) {
+      const level = COMPATIBILITY[compatibility];
       try {
-        return await twiceWhereSilent(async () => {
-          await chooseCompatibility(options, subject, COMPATIBILITY[compatibility], timeout);
-          const registered = await client.register(
-            { type: SchemaType.AVRO, schema },
-            { subject, compatibility: COMPATIBILITY[compatibility] },
-          );
-          return registered.id;
+        return await patientlyTwice(timeoutMs, async (patience) => {
+          await chooseCompatibility(options, subject, level, patience);
+          const wanted = { subject, compatibility: level };
+          const { id } = await client(options, patience).register({ type: SchemaType.AVRO, schema }, wanted);
+          return id;
         });
       } catch (error) {
         throw refusedRegistration(options.url, subject, compatibility, error);
-      } finally {
-        client.cache.clear();
       }
     },
 
     async schemaById(id) {
       try {
-        return schemaText(id, await twiceWhereSilent(() => client.getSchema(id)));
+        const schema = await patientlyTwice(timeoutMs, (patience) => client(options, patience).getSchema(id));
+        return schemaText(id, schema);
       } catch (error) {
         if (isNoSuchSchema(error)) return undefined;
         throw failedLookUp(options.url, id, error);
-      } finally {
-        client.cache.clear();
       }
     },
   };
 }
 
-async function twiceWhereSilent<T>(ask: () => Promise<T>): Promise<T> {
-  try {
-    return await ask();
-  } catch (error) {
-    if (!isSilence(error)) throw error;
-    return ask();
-  }
-}
-
-/** `fetch` says TimeoutError, and what the client makes of its own time-out has it in the text. */
-function isSilence(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  if (error.name === 'TimeoutError' || error.name === 'AbortError') return true;
-  return /timed? ?out|timeout|aborted/i.test(error.message) || isSilence(error.cause);
+/** For one call: its requests end with that call, and what it would remember is nobody's. Connections are shared and kept. */
+function client(options: ConfluentSchemaRegistryOptions, patience: Patience): Client {
+  return new Client({
+    host: options.url.replace(/\/+$/, ''),
+    clientId: 'millrace',
+    retry: { retries: 0 },
+    middlewares: [
+      () => ({
+        async prepareRequest(next) {
+          patience.begin();
+          return (await next()).enhance({ signal: patience.signal });
+        },
+      }),
+    ],
+    ...(options.auth === undefined ? {} : { auth: options.auth }),
+  });
 }
 
 /** Self-contained JSON text: the client has resolved references to other subjects. */
@@ -116,7 +108,7 @@ function failedLookUp(url: string, id: number, error: unknown): MillraceError {
       cause: error,
     });
   }
-  return unavailable(url, error);
+  return refusedCredentials(`look up the schema ${id}`, error) ?? unavailable(url, error);
 }
 
 function refusedRegistration(
@@ -140,17 +132,9 @@ function refusedRegistration(
       cause: error,
     });
   }
+  const refused = refusedCredentials(`register ${subject}`, error);
+  if (refused !== undefined) return refused;
   const status = statusOf(error);
-  if (status === 401 || status === 403) {
-    return new MillraceError(
-      'INVALID_CONFIG',
-      `the registry does not let us register ${subject} (status ${status})`,
-      {
-        advice: 'Check the credentials of the schema registry',
-        cause: error,
-      },
-    );
-  }
   if ((status === 409 || status === 422 || status === 400) && isRegistryAnswer(error)) {
     return new MillraceError(
       'INVALID_CONFIG',
@@ -164,6 +148,16 @@ function refusedRegistration(
   return unavailable(url, error);
 }
 
+/** Whoever said so, a registry or a proxy before it: asking again with the same credentials does not help. */
+function refusedCredentials(what: string, error: unknown): MillraceError | undefined {
+  const status = statusOf(error);
+  if (status !== 401 && status !== 403) return undefined;
+  return new MillraceError('INVALID_CONFIG', `the registry does not let us ${what} (status ${status})`, {
+    advice: 'Check the credentials of the schema registry',
+    cause: error,
+  });
+}
+
 function unavailable(url: string, error: unknown): MillraceError {
   return new MillraceError(
     'REGISTRY_UNAVAILABLE',
@@ -172,10 +166,6 @@ function unavailable(url: string, error: unknown): MillraceError {
       cause: error,
     },
   );
-}
-
-function withoutCredentials(url: string): string {
-  return url.replace(/\/\/[^/@]*@/, '//');
 }
 
 function nameOf(error: unknown): string {

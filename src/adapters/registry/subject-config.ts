@@ -2,6 +2,7 @@ import http from 'node:http';
 import https from 'node:https';
 import { text } from 'node:stream/consumers';
 import type { ConfluentSchemaRegistryOptions } from './confluent.ts';
+import type { Patience } from './patience.ts';
 
 /** What a registry says of a subject for which nobody chose a compatibility; Apicurio gives it where Confluent answers 404. */
 const NOBODY_CHOSE = 'NONE';
@@ -14,7 +15,7 @@ export async function chooseCompatibility(
   options: ConfluentSchemaRegistryOptions,
   subject: string,
   compatibility: string,
-  timeoutMs: number,
+  patience: Patience,
 ): Promise<void> {
   const url = `${options.url.replace(/\/+$/, '')}/config/${encodeURIComponent(subject)}`;
   const headers: Record<string, string> = { 'content-type': 'application/json' };
@@ -22,7 +23,7 @@ export async function chooseCompatibility(
     const { username, password } = options.auth;
     headers['authorization'] = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
   }
-  const current = await send(url, { headers, timeoutMs });
+  const current = await send(url, { headers, patience });
   if (current.status >= 200 && current.status < 300) {
     const answer: unknown = JSON.parse(current.body);
     const level =
@@ -32,26 +33,27 @@ export async function chooseCompatibility(
     if (level !== NOBODY_CHOSE) return;
   } else if (current.status !== 404) return;
   // Whatever it answers, the registration that follows is refused with the reason if this did not hold.
-  await send(url, { method: 'PUT', headers, body: JSON.stringify({ compatibility }), timeoutMs });
+  await send(url, { method: 'PUT', headers, body: JSON.stringify({ compatibility }), patience });
 }
 
 interface Sent {
   method?: 'PUT';
   headers: Record<string, string>;
   body?: string;
-  timeoutMs: number;
+  patience: Patience;
 }
 
 /** By `node:http`, which the client uses too: the first `fetch` of a process costs it 18 MB, more than all else here. */
 function send(
   url: string,
-  { method, headers, body, timeoutMs }: Sent,
+  { method, headers, body, patience }: Sent,
 ): Promise<{ status: number; body: string }> {
   const { request } = url.startsWith('https:') ? https : http;
+  patience.begin();
   return new Promise((resolve, reject) => {
     const sending = request(
       url,
-      { method: method ?? 'GET', headers, signal: AbortSignal.timeout(timeoutMs) },
+      { method: method ?? 'GET', headers, signal: patience.signal },
       (response) => {
         text(response).then((answer) => resolve({ status: response.statusCode ?? 0, body: answer }), reject);
       },

@@ -34,9 +34,17 @@ export function ed25519Verifier(): SignatureVerifier {
  * A signer from a private key in PEM (PKCS#8), as `millrace policy keygen` and `openssl genpkey -algorithm ed25519` write it.
  * @throws MillraceError INVALID_CONFIG where it is none; the message never quotes it
  */
-export function ed25519Signer(options: { keyId: string; privateKeyPem: string | Uint8Array }): Signer {
-  const key = readPrivateKey(options.privateKeyPem);
-  return { keyId: options.keyId, sign: (message) => sign(null, message, key) };
+export function ed25519Signer({
+  privateKeyPem,
+  ...named
+}: {
+  keyId: string;
+  /** Where the key has one in the key file: the same. */
+  installation?: string | undefined;
+  privateKeyPem: string | Uint8Array;
+}): Signer {
+  const key = readPrivateKey(privateKeyPem);
+  return { ...named, sign: (message) => sign(null, message, key) };
 }
 
 /** The public half of a private key, its 32 bytes. @throws MillraceError INVALID_CONFIG as `ed25519Signer` does */

@@ -10,6 +10,8 @@ export interface ControlKey {
   readonly publicKey: Uint8Array;
   /** `policy/feed`, `policy/*` (everything that begins with `policy/`) or `*`. */
   readonly scopes: readonly string[];
+  /** What a signature of the key has to be made for, so that it counts in no other installation that knows the key; undefined: it names none. */
+  readonly installation: string | undefined;
   /** The key signs from then on, ms since the epoch; undefined: always did. */
   readonly notBefore: number | undefined;
   /** The key signs no longer from then on, ms since the epoch; undefined: until it is revoked. */

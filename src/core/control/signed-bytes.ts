@@ -1,8 +1,10 @@
 /** Says what is signed, so that a signature over anything else is never one of a command. */
 const DOMAIN = 'millrace.v1.ControlCommand';
 
-/** The version of the encoding below, and of what the fields mean. */
-export const SIGNATURE_VERSION = 1;
+/** The version of the encoding below: 1 names no installation, 2 does. */
+export function signatureVersion(installation: string | undefined): number {
+  return installation === undefined ? 1 : 2;
+}
 
 /** What a signature vouches for. `actor` is not in it: the log names the key that signed. */
 export interface SignedFields {
@@ -11,8 +13,9 @@ export interface SignedFields {
   readonly scope: string;
   readonly type: string;
   readonly commandId: string;
-  /** SIGNATURE_VERSION. */
   readonly version: number;
+  /** The installation that the command is for, in version 2: another one that trusts the key takes it for nothing. */
+  readonly installation: string | undefined;
   /** Not to be accepted later, ms since the epoch. */
   readonly notAfter: number;
   readonly nonce: string;
@@ -21,13 +24,14 @@ export interface SignedFields {
 }
 
 /**
- * The bytes that ed25519 signs: nine fields, each as its length (4 bytes, big-endian) and its bytes. In this order: the text
- * `millrace.v1.ControlCommand`, keyId, scope, type, commandId, version, notAfter, nonce, body. Texts are UTF-8; the two numbers are decimal digits. With
+ * The bytes that ed25519 signs: nine fields (ten in version 2), each as its length (4 bytes, big-endian) and its bytes. In this order: the text
+ * `millrace.v1.ControlCommand`, keyId, scope, type, commandId, version, in version 2 installation, notAfter, nonce, body. Texts are UTF-8; the two numbers are decimal digits. With
  * the lengths no two commands have the same bytes.
  */
 export function signedBytes(fields: SignedFields): Uint8Array {
-  const { keyId, scope, type, commandId, version, notAfter, nonce, body } = fields;
-  const texts = [DOMAIN, keyId, scope, type, commandId, String(version), String(notAfter), nonce];
+  const { keyId, scope, type, commandId, version, installation, notAfter, nonce, body } = fields;
+  const named = installation === undefined ? [] : [installation];
+  const texts = [DOMAIN, keyId, scope, type, commandId, String(version), ...named, String(notAfter), nonce];
   const encoder = new TextEncoder();
   const parts = [...texts.map((text) => encoder.encode(text)), body];
   const bytes = new Uint8Array(parts.reduce((sum, part) => sum + LENGTH_BYTES + part.byteLength, 0));

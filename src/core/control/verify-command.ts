@@ -1,6 +1,6 @@
 import { type ControlKey, isoTime, type KeyRing, keyRefusal } from './key-ring.ts';
 import { isUsed, type SignatureState } from './signature-state.ts';
-import { SIGNATURE_VERSION, signedBytes } from './signed-bytes.ts';
+import { signatureVersion, signedBytes } from './signed-bytes.ts';
 
 /** A signature as the envelope carries it. */
 export interface CommandSignature {
@@ -110,11 +110,11 @@ function verifyOne(
   verify: VerifySignature,
 ): ControlKey | string {
   const { keyId, version, nonce, bytes } = signature;
-  if (version !== SIGNATURE_VERSION)
-    return `the signature has version ${version}, and this controller reads version ${SIGNATURE_VERSION}`;
   const key = ring.get(keyId);
   if (key === undefined)
     return `the key ${JSON.stringify(keyId.slice(0, 64))} is not in the controller's key file`;
+  const { installation } = key;
+  if (version !== signatureVersion(installation)) return wrongVersion(version, installation);
   if (state.revoked.has(keyId)) return `the key ${keyId} is revoked`;
   const notAllowed = keyRefusal(key, command, atMs);
   if (notAllowed !== undefined) return notAllowed;
@@ -123,12 +123,20 @@ function verifyOne(
   if (nonce === '' || nonce.length > NONCE_LENGTH_MAX)
     return `the signature's nonce has ${nonce.length} characters; allowed: 1 … ${NONCE_LENGTH_MAX}`;
   const { scope, type, commandId, body } = command;
-  const signed = signedBytes({ ...signature, scope, type, commandId, body });
+  const signed = signedBytes({ ...signature, installation, scope, type, commandId, body });
   if (bytes.byteLength !== SIGNATURE_BYTES || !verify(key.publicKey, signed, bytes))
-    return `the signature of the key ${keyId} does not fit the command: it was changed after it was signed, or another key signed it`;
+    return `the signature of the key ${keyId} does not fit the command: it was changed after it was signed, another key signed it${installation === undefined ? '' : `, or it was signed for another installation than ${installation}`}`;
   // Last, so that nobody learns by it which nonces were used.
   if (isUsed(state, signature)) return `the nonce of the signature was used before: the command is a replay`;
   return key;
+}
+
+function wrongVersion(version: number, installation: string | undefined): string {
+  if (version === signatureVersion(undefined))
+    return `the signature names no installation, and must name ${installation}; sign it for that: --installation ${installation}, or the setting installation`;
+  if (version === signatureVersion(''))
+    return 'the signature is for an installation, and the key has none in the key file here; sign it without, or put `installation` to the key';
+  return `the signature has version ${version}; allowed: ${signatureVersion(installation)}`;
 }
 
 function timeRefusal({ notAfter }: CommandSignature, atMs: number): string | undefined {

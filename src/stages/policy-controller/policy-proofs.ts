@@ -7,7 +7,7 @@ import {
   writeEnvelope,
   writeRevocations,
 } from '../../core/control/policy-envelope.ts';
-import { SIGNATURE_VERSION, signedBytes } from '../../core/control/signed-bytes.ts';
+import { signatureVersion, signedBytes } from '../../core/control/signed-bytes.ts';
 import type { Signer } from '../../ports/signatures.ts';
 
 /** A child is in the store within seconds; a signature of the controller's is good for a command for as long as that may take. */
@@ -76,18 +76,18 @@ export class PolicyProofs {
   }
 
   #sign({ scope, policy, text, atMs }: PolicyTuned, signer: Signer): SignedEnvelope {
-    const { keyId } = signer;
+    const { keyId, installation } = signer;
     const commandId = `tuned-${policy.version}`;
     const type = 'TUNE';
     const signature = {
       keyId,
-      version: SIGNATURE_VERSION,
+      version: signatureVersion(installation),
       notAfter: Math.round(atMs) + VALID_MS,
       // what is signed names one text, which may be signed as often as there are leaders
       nonce: policy.digest,
     };
     const body = new TextEncoder().encode(text);
-    const bytes = signer.sign(signedBytes({ ...signature, commandId, scope, type, body }));
+    const bytes = signer.sign(signedBytes({ ...signature, installation, commandId, scope, type, body }));
     return {
       commandId,
       scope,

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { cacheFolder } from '../../../src/local-stack/artifacts.ts';
 import { withFileLock } from '../../../src/local-stack/file-lock.ts';
+import { registryThreads } from '../../registry-threads.ts';
 
 const run = promisify(execFile);
 const REQUIREMENTS = 'examples/clients/python/requirements.txt';
@@ -35,7 +36,7 @@ const HANGS_AFTER_MS = 120_000;
 
 /**
  * Runs a script to its end and answers what it wrote on standard output.
- * @throws Error with what it wrote on standard error; of one that hangs, where each of its threads is
+ * @throws Error with what it wrote on standard error; of one that hangs, where each of its threads is, and what the registry does
  */
 export async function runPython(
   python: string,
@@ -47,9 +48,15 @@ export async function runPython(
     maxBuffer: 16 * 2 ** 20,
   });
   // Not execFile's own timeout: it closes standard error before it kills, and with it goes what the fault handler writes.
-  const timer = setTimeout(() => running.child.kill('SIGABRT'), HANGS_AFTER_MS);
+  let registry: Promise<string> | undefined;
+  const timer = setTimeout(() => {
+    registry = registryThreads().finally(() => running.child.kill('SIGABRT'));
+  }, HANGS_AFTER_MS);
   try {
     return (await running).stdout;
+  } catch (error) {
+    if (registry === undefined) throw error;
+    throw new Error(`${String(error)}\n${await registry}`, { cause: error });
   } finally {
     clearTimeout(timer);
   }

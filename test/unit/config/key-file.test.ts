@@ -21,6 +21,7 @@ keys:
     role: controller
     publicKey: ${RAW.toString('base64')}
     scopes: ["*"]
+    installation: prod-eu
     notBefore: "2026-01-01T00:00:00Z"
     notAfter: "2027-01-01T00:00:00+01:00"
 `);
@@ -30,6 +31,7 @@ keys:
         role: 'person',
         publicKey: new Uint8Array(RAW),
         scopes: ['policy/*', 'keys'],
+        installation: undefined,
         notBefore: undefined,
         notAfter: undefined,
       },
@@ -38,6 +40,7 @@ keys:
         role: 'controller',
         publicKey: new Uint8Array(RAW),
         scopes: ['*'],
+        installation: 'prod-eu',
         notBefore: Date.UTC(2026, 0, 1),
         notAfter: Date.UTC(2026, 11, 31, 23),
       },
@@ -57,6 +60,7 @@ keys:
     ['keys: []', /is not a key file/],
     ['keys: {', /is neither YAML nor JSON/],
     ['keys: [ana]', /keys\[0\]: this is no key \(got "ana"; allowed: a mapping with keyId, role/],
+    [one(', installation: "a b"'), /keys\[0\]\.installation: .*got "a b".*the name of an installation/],
     [one(', rol: x'), /keys\[0\]\.rol: a key has no such field .*Did you mean "role"\?/],
     [
       one('').replace('ana', 'a b'),

@@ -1,13 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { silentTelemetry } from '../../../src/adapters/memory/telemetry.ts';
+import { MillraceError } from '../../../src/core/errors.ts';
 import { virtualClock } from '../../../src/simulation/virtual-clock.ts';
 import { SchemaWait } from '../../../src/stages/schema-wait.ts';
 
 function start() {
   const clock = virtualClock();
   const telemetry = silentTelemetry();
-  const state = { away: true };
+  const state = { away: true, refuses: false, asked: 0 };
   const learn = async (): Promise<'learned'> => {
+    state.asked += 1;
+    if (state.refuses) throw new MillraceError('INVALID_CONFIG', 'who is there?');
     if (state.away) throw new Error('nobody there');
     return 'learned';
   };
@@ -37,6 +40,21 @@ describe('work that waits for a schema', () => {
     state.away = false;
     await clock.advanceBy(60_000);
     expect(resumed).toEqual(['a', 'b', 'c']);
+  });
+
+  it('waits for a registry that refuses us too, asks it seldom, and says why', async () => {
+    const { clock, telemetry, state, resumed, add } = start();
+    state.refuses = true;
+    add('a');
+    await clock.advanceBy(59_000);
+    expect(state.asked).toBe(2);
+    expect(telemetry.logs.map(({ fields }) => fields['error'])).toEqual([
+      expect.stringContaining('who is there?'),
+    ]);
+    state.refuses = false;
+    state.away = false;
+    await clock.advanceBy(1_000);
+    expect(resumed).toEqual(['a']);
   });
 
   it('that is given up is answered, asks no more, and never goes on', async () => {

@@ -17,11 +17,12 @@ export function person(keyId: string, fields: Partial<ControlKey> = {}): Person 
     role: 'person',
     publicKey,
     scopes: ['policy/*'],
+    installation: undefined,
     notBefore: undefined,
     notAfter: undefined,
     ...fields,
   };
-  return { key, signer: ed25519Signer({ keyId, privateKeyPem }) };
+  return { key, signer: ed25519Signer({ keyId, privateKeyPem, installation: key.installation }) };
 }
 
 export function ringOf(...people: readonly Person[]): KeyRing {

@@ -10,6 +10,7 @@ const COMMAND: SignedFields = {
   type: 'PUBLISH_POLICY',
   commandId: 'c-1',
   version: 1,
+  installation: undefined,
   notAfter: 1_798_761_600_000,
   nonce: 'n-1',
   body: Buffer.from('version: 2\n'),
@@ -40,6 +41,7 @@ const fields = fc.record({
   type: fc.string(),
   commandId: fc.string(),
   version: fc.nat(),
+  installation: fc.option(fc.string({ unit: 'grapheme-ascii' }), { nil: undefined }),
   notAfter: fc.nat(),
   nonce: fc.string(),
   body: fc.uint8Array(),
@@ -57,6 +59,14 @@ describe('the bytes that are signed', () => {
     for (const text of [GOLDEN, SIGNATURE]) expect(page).toContain(text);
   });
 
+  it('name the installation in version 2, after the version, and have ten fields then', () => {
+    const named = GOLDEN.replace(
+      '0000000131' + '0000000d',
+      '0000000132' + '0000000770726f642d6575' + '0000000d',
+    );
+    expect(hex({ ...COMMAND, version: 2, installation: 'prod-eu' })).toBe(named);
+  });
+
   it('are UTF-8, with lengths in bytes', () => {
     const other = { ...COMMAND, keyId: 'ü', scope: 'policy/é', type: 'HOLD', commandId: '', nonce: '' };
     expect(hex({ ...other, notAfter: 0, body: new Uint8Array() })).toBe(
@@ -64,10 +74,14 @@ describe('the bytes that are signed', () => {
     );
   });
 
-  it.each(Object.keys(COMMAND) as (keyof SignedFields)[])('depend on %s', (name) => {
+  it.each(Object.keys(COMMAND) as (keyof SignedFields)[])('depend on %s', (name: keyof SignedFields) => {
     const value = COMMAND[name];
     const changed =
-      typeof value === 'number' ? value + 1 : typeof value === 'string' ? `${value}x` : new Uint8Array(3);
+      typeof value === 'number'
+        ? value + 1
+        : typeof value === 'object'
+          ? new Uint8Array(3)
+          : `${value ?? ''}x`;
     expect(hex({ ...COMMAND, [name]: changed })).not.toBe(GOLDEN);
   });
 
@@ -95,8 +109,10 @@ describe('the bytes that are signed', () => {
           parts.push(bytes.subarray(at + 4, end));
           at = end;
         }
-        expect(parts.length).toBe(9);
-        expect([...(parts[8] ?? [])]).toEqual([...one.body]);
+        const named = one.installation === undefined ? 0 : 1;
+        expect(parts.length).toBe(9 + named);
+        expect([...(parts[8 + named] ?? [])]).toEqual([...one.body]);
+        expect(named === 0 ? undefined : parts[6]?.toString()).toBe(one.installation);
         expect(parts[5]?.toString()).toBe(String(one.version));
       }),
     );

@@ -47,6 +47,34 @@ describe('a signed command', () => {
     expect(check(signed(command(), ana))).toEqual({ status: 'ok', signedBy: 'ana', coSignedBy: undefined });
   });
 
+  it('counts in the installation that its key is for, and in no other', () => {
+    const prod = person('dora', { installation: 'prod' });
+    const sent = signed(command(), prod);
+    const inRing = (key: Person['key']) =>
+      verifyCommand(new Map([[key.keyId, key]]), INITIAL_SIGNATURE_STATE, sent, NOW_MS, verify);
+    expect(sent.signature).toMatchObject({ version: 2 });
+    expect(inRing(prod.key)).toMatchObject({ status: 'ok', signedBy: 'dora' });
+    expect(inRing({ ...prod.key, installation: 'staging' })).toMatchObject({
+      status: 'refused',
+      reason: expect.stringMatching(/signed for another installation than staging/),
+    });
+    expect(inRing({ ...prod.key, installation: undefined })).toMatchObject({
+      status: 'refused',
+      reason: expect.stringMatching(/the signature is for an installation, and the key has none/),
+    });
+  });
+
+  it('that names no installation counts nowhere where the key has one', () => {
+    const sent = signed(command(), ana);
+    const key = { ...ana.key, installation: 'prod' };
+    const checked = verifyCommand(new Map([['ana', key]]), INITIAL_SIGNATURE_STATE, sent, NOW_MS, verify);
+    expect(checked).toMatchObject({ status: 'refused', reason: expect.stringMatching(/must name prod/) });
+    const relabelled = withSignature(sent, { version: 2 });
+    expect(
+      verifyCommand(new Map([['ana', key]]), INITIAL_SIGNATURE_STATE, relabelled, NOW_MS, verify),
+    ).toMatchObject({ status: 'refused', reason: expect.stringMatching(/does not fit/) });
+  });
+
   it('says who co-signed it', () => {
     expect(check(coSigned(signed(command(), ana), ben))).toEqual({
       status: 'ok',
@@ -171,8 +199,8 @@ describe('a signed command', () => {
     ],
     [
       'another version of the envelope',
-      withSignature(signed(command(), ana), { version: 2 }),
-      /version 2, and this controller reads version 1/,
+      withSignature(signed(command(), ana), { version: 3 }),
+      /the signature has version 3; allowed: 1/,
     ],
     ['its own co-signature', coSigned(signed(command(), ana), ana, { nonce: 'o' }), /of another key/],
     [
