@@ -1,4 +1,6 @@
+import { prometheusTelemetry } from '../src/adapters/prometheus/telemetry.ts';
 import { collectStartUpGarbage, countBuffersInHeapLimit } from '../src/adapters/system/garbage-collection.ts';
+import { logProcessWarnings } from '../src/adapters/system/process-warnings.ts';
 import { loadSettings } from '../src/config/load-settings.ts';
 import type { Settings } from '../src/config/settings.ts';
 import { MillraceError } from '../src/core/errors.ts';
@@ -33,8 +35,10 @@ async function run(
   countBuffersInHeapLimit();
   const { settings } = loadSettings(process.env);
   const stages: Stage[] = [];
-  const runtime = await openRuntime(settings, service);
-  const { logger } = runtime.telemetry;
+  const telemetry = prometheusTelemetry({ service, level: settings.logLevel });
+  const { logger } = telemetry;
+  logProcessWarnings(process, logger);
+  const runtime = await openRuntime(settings, service, telemetry);
   const health = await serveHealth(settings.http, runtime.telemetry, () => stages);
   let stopping = false;
   const stop = async (signal: string): Promise<void> => {

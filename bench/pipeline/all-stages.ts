@@ -1,5 +1,6 @@
 /** All stages of the pipeline in one process on one connection to Kafka, beside a relay in one process. Settings come from the environment. */
 
+import { prometheusTelemetry } from '../../src/adapters/prometheus/telemetry.ts';
 import { countBuffersInHeapLimit } from '../../src/adapters/system/garbage-collection.ts';
 import { loadSettings } from '../../src/config/load-settings.ts';
 import { growingRepository } from '../../src/inference/repository/growing-repository.ts';
@@ -16,7 +17,8 @@ const READY_MS = 30_000;
 
 countBuffersInHeapLimit();
 const { settings } = loadSettings(process.env);
-const runtime = await openRuntime(settings, 'all-stages');
+const telemetry = prometheusTelemetry({ service: 'all-stages', level: settings.logLevel });
+const runtime = await openRuntime(settings, 'all-stages', telemetry);
 const { store } = runtime;
 const fleet = readFleet(settings);
 const repository = growingRepository(await openModels(settings, runtime.telemetry));

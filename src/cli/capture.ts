@@ -11,9 +11,9 @@ import type { InboundRecord, Reader } from '../ports/message-bus.ts';
 import { CaptureJoin, type CorpusLine } from './capture-join.ts';
 import type { CliContext } from './context.ts';
 import { count, duration } from './flags.ts';
+import { openingConnection } from './opening.ts';
 import { Progress } from './progress.ts';
 import { requireKafka } from './require-kafka.ts';
-import { waitingFor } from './waiting.ts';
 
 interface CaptureFlags {
   out: string;
@@ -82,8 +82,7 @@ async function capture(context: CliContext, flags: CaptureFlags): Promise<void> 
   if (existsSync(flags.out)) throw taken(flags.out);
   // Nobody asked what the bus connects to.
   const logLevel = settings.logLevel === 'info' ? 'error' : settings.logLevel;
-  const opening = context.transport({ ...settings, logLevel }).open();
-  const connection = await waitingFor(context, 'connecting to the installation', opening);
+  const connection = await openingConnection(context, context.transport({ ...settings, logLevel }));
   const file = openCorpus(flags.out);
   try {
     const recording = new Recording(connection, flags, file);
@@ -127,7 +126,11 @@ class Recording {
     const features = await this.#read('features', 'RoutableRequest', (request) =>
       join.takeRequest(request, clock.monotonicMs()),
     );
-    const progress = new Progress(context.stderr, this.#flags.max, clock, () => join.accepted);
+    const progress = new Progress(context.stderr, clock, {
+      total: this.#flags.max,
+      done: () => join.accepted,
+      line: () => `${join.accepted} of ${this.#flags.max} requests taken`,
+    });
     const interrupted = context.interruption();
     await this.#until(() => join.isFull || interrupted.aborted, this.#flags.duration);
     await features.close();

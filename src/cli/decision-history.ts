@@ -1,5 +1,5 @@
 import type { ControlEvent } from '../contracts/records.ts';
-import { MillraceError } from '../core/errors.ts';
+import { listNames, MillraceError } from '../core/errors.ts';
 import type { CliContext } from './context.ts';
 import { EventFold } from './folded-events.ts';
 import { historyLines } from './history-lines.ts';
@@ -59,10 +59,16 @@ function isWanted({ type }: ControlEvent, { looks }: HistoryOptions): boolean {
   return looks || type !== 'rollout-looked';
 }
 
-export function unknownName(what: HistoryOptions['what'], name: string): MillraceError {
+/** `known` are the names that something was decided about, where they are at hand. */
+export function unknownName(
+  what: HistoryOptions['what'],
+  name: string,
+  known?: readonly string[],
+): MillraceError {
   const all = what === 'policy' ? 'policies' : 'models';
   return new MillraceError('INVALID_CONFIG', `nothing was ever decided about a ${what} of this name`, {
     value: name,
+    ...(known === undefined ? {} : { allowed: listNames(known, 'none yet') }),
     advice: `\`millrace ${what} history\` shows all ${all}; MILLRACE_PREFIX says which installation`,
   });
 }

@@ -11,6 +11,7 @@ import {
   type FoundDeadLetter,
   readDeadLetters,
 } from './dead-letters.ts';
+import { requireTopics } from './require-topics.ts';
 import { waitingFor } from './waiting.ts';
 
 export interface ReplayFlags {
@@ -35,7 +36,9 @@ export async function replayDeadLetters(context: CliContext, flags: ReplayFlags)
   const { settings } = loadSettings(context.environment);
   const bus = await waitingFor(context, 'connecting to Kafka', context.openBus(settings));
   try {
-    const topics = await deadLetterTopics(bus, plannedTopics(settings), flags.topic);
+    const specs = plannedTopics(settings);
+    await requireTopics(bus, specs, settings.prefix);
+    const topics = await deadLetterTopics(bus, specs, flags.topic);
     const chosen = await waitingFor(context, 'reading the dead letters', choose(bus, topics, flags));
     if (flags.id !== undefined && chosen.places.size + chosen.hashed + chosen.unknown === 0)
       throw new MillraceError('INVALID_CONFIG', 'there is no dead letter of this id', {

@@ -10,6 +10,7 @@ import {
 } from './dead-letters.ts';
 import { type ReplayFlags, replayDeadLetters } from './dlq-replay.ts';
 import { count } from './flags.ts';
+import { requireTopics } from './require-topics.ts';
 import { tableLines } from './table.ts';
 import { waitingFor } from './waiting.ts';
 
@@ -67,7 +68,9 @@ async function list(context: CliContext, flags: ListFlags): Promise<void> {
   const { settings } = loadSettings(context.environment);
   const bus = await waitingFor(context, 'connecting to Kafka', context.openBus(settings));
   try {
-    const topics = await deadLetterTopics(bus, plannedTopics(settings), flags.topic);
+    const specs = plannedTopics(settings);
+    await requireTopics(bus, specs, settings.prefix);
+    const topics = await deadLetterTopics(bus, specs, flags.topic);
     const newest = new Newest(flags.max);
     await waitingFor(
       context,

@@ -2,10 +2,13 @@ import { Command, Option } from 'commander';
 import type { Connection } from '../client/connection.ts';
 import { loadSettings } from '../config/load-settings.ts';
 import type { PoolStatus, VersionStatus } from '../contracts/records.ts';
+import { listNames, MillraceError } from '../core/errors.ts';
+import { didYouMean } from '../core/policy/nearest.ts';
 import { follow } from '../stages/follow.ts';
 import type { CliContext } from './context.ts';
 import { count, durationOrNone } from './flags.ts';
 import { scopeOfFamily } from './model-history.ts';
+import { openingConnection } from './opening.ts';
 import { requireKafka } from './require-kafka.ts';
 import { tableLines } from './table.ts';
 import { waitingFor } from './waiting.ts';
@@ -64,26 +67,31 @@ async function status(context: CliContext, family: string | undefined, flags: St
   const wanted = family === undefined ? undefined : scopeOfFamily(family).replace('model/', '');
   const { settings } = loadSettings(context.environment);
   requireKafka(settings);
-  const connection = await waitingFor(
-    context,
-    'connecting to the installation',
-    context.transport(settings).open(),
-  );
+  const connection = await openingConnection(context, context.transport(settings));
   try {
     const isOver = (lines: readonly Line[]): boolean => lines.every(isSettled);
     const heard = listen(context, connection, flags.wait, (statuses) =>
       isOver(linesOf(statuses, wanted, flags.modelVersion)),
     );
-    const lines = linesOf(
-      await waitingFor(context, 'listening to the workers', heard),
-      wanted,
-      flags.modelVersion,
-    );
+    const statuses = await waitingFor(context, 'listening to the workers', heard);
+    if (wanted !== undefined && flags.modelVersion === undefined) requireFamily(statuses, wanted);
+    const lines = linesOf(statuses, wanted, flags.modelVersion);
     if (flags.modelVersion !== undefined && !(lines.length > 0 && lines.every(canRun))) context.exitCode = 1;
-    show(context, lines, flags.json);
+    show(context, { statuses, lines }, flags.json);
   } finally {
     await connection.close();
   }
+}
+
+/** @throws MillraceError INVALID_CONFIG where workers are up and none has a version of the family */
+function requireFamily(statuses: readonly PoolStatus[], wanted: string): void {
+  const known = new Set(statuses.flatMap(linesOfWorker).map(({ family }) => family));
+  if (statuses.length === 0 || known.has(wanted)) return;
+  throw new MillraceError('INVALID_CONFIG', 'no worker knows a model family of this name', {
+    value: wanted,
+    allowed: listNames([...known].sort()),
+    ...didYouMean(wanted, known),
+  });
 }
 
 /** The latest heartbeat of each worker: after a second, or once they say what is waited for. */
@@ -168,13 +176,21 @@ function canRun({ status }: Line): boolean {
   return status === 'READY' || status === 'FOLDER';
 }
 
-function show(context: CliContext, lines: readonly Line[], json: boolean): void {
+function show(
+  context: CliContext,
+  { statuses, lines }: { statuses: readonly PoolStatus[]; lines: readonly Line[] },
+  json: boolean,
+): void {
   if (json) {
     for (const line of lines) context.stdout.write(`${JSON.stringify(line)}\n`);
     return;
   }
   if (lines.length === 0) {
-    context.stdout.write('no worker said anything of such a version\n');
+    context.stdout.write(
+      statuses.length === 0
+        ? 'no worker said anything: is the pipeline running, and MILLRACE_PREFIX right?\n'
+        : 'no worker said anything of such a version\n',
+    );
     return;
   }
   const rows = lines.map(({ family, version, variant, status, pool, worker, reason }) => [

@@ -5,6 +5,7 @@ import { loadSettings } from '../config/load-settings.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { CliContext } from './context.ts';
 import { count, duration } from './flags.ts';
+import { opening } from './opening.ts';
 import { requireKafka } from './require-kafka.ts';
 import { wantsColor } from './screen.ts';
 import { milliseconds, outcomeText, servedBy, shownResult } from './shown-result.ts';
@@ -56,8 +57,9 @@ async function results(context: CliContext, flags: ResultsFlags): Promise<void> 
   // Leaving with results unread is what --max is for, and nothing that the bus need warn of.
   const logLevel = settings.logLevel === 'info' ? 'error' : settings.logLevel;
   const transport = context.transport({ ...settings, logLevel });
-  const connecting = withinTimeout(context, connect({ transport }), flags.timeout);
-  const client = await waitingFor(context, 'connecting to the installation', connecting);
+  const client = await opening(context, 'connecting to the installation', transport, (told) =>
+    withinTimeout(context, connect({ transport: told }), flags.timeout),
+  );
   try {
     await printResults(context, client, flags);
   } finally {

@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import type { ControllerEvent } from '../core/control/controller-event.ts';
 import { scopeState } from '../core/control/controller-state.ts';
 import type { ScopeState } from '../core/rollout/rollout-state.ts';
 import type { CliContext } from './context.ts';
@@ -10,6 +11,8 @@ import { type RolloutView, rolloutView } from './rollout-view.ts';
 import { tableLines } from './table.ts';
 import { waitingFor } from './waiting.ts';
 import { withClient } from './with-client.ts';
+
+const POLICY_SCOPE = 'policy/';
 
 /** `millrace policy rollout status <policy>`: where it stands, by the log alone. */
 export function rolloutStatusCommand(context: CliContext): Command {
@@ -41,7 +44,7 @@ async function status(context: CliContext, name: string, flags: { json: boolean 
   await withClient(context, async (client) => {
     const { events } = await waitingFor(context, 'reading the control events', readControlLog(client));
     if (!events.some((event) => 'scope' in event && event.scope === scopeName))
-      throw unknownName('policy', name);
+      throw unknownName('policy', name, policiesOf(events));
     const { state, change } = foldLog(events, scopeName);
     const scope = scopeState(state, scopeName);
     const rollout = rolloutView(scope);
@@ -51,6 +54,12 @@ async function status(context: CliContext, name: string, flags: { json: boolean 
         : `${[...scopeLines(scopeName, scope, change), ...(rollout === undefined ? [] : rolloutLines(rollout))].join('\n')}\n`,
     );
   });
+}
+
+function policiesOf(events: readonly ControllerEvent[]): string[] {
+  const scopes = events.flatMap((event) => ('scope' in event ? [event.scope] : []));
+  const own = scopes.filter((scope) => scope.startsWith(POLICY_SCOPE));
+  return [...new Set(own)].map((scope) => scope.slice(POLICY_SCOPE.length)).sort();
 }
 
 function scopeView(name: string, { live, epoch, published, ended }: ScopeState): object {

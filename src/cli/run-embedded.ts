@@ -4,6 +4,7 @@ import { packaged } from '../config/package-root.ts';
 import type { Settings } from '../config/settings.ts';
 import { readUserFile } from '../config/user-file.ts';
 import { MillraceError } from '../core/errors.ts';
+import type { LedgerSummary } from '../core/outcome/ledger.ts';
 import type { RandomSource } from '../ports/random.ts';
 import { type Arrival, generatedArrivals } from '../traffic/arrivals.ts';
 import { type Catalogue, readCatalogue } from '../traffic/catalogue.ts';
@@ -18,6 +19,7 @@ import { whenReady } from '../wiring/ready.ts';
 import type { CliContext } from './context.ts';
 import { type LiveState, renderLiveTable } from './live-table.ts';
 import { PipelineObserver } from './pipeline-observer.ts';
+import { Progress } from './progress.ts';
 import { RecentResults } from './recent-results.ts';
 import { Screen, wantsColor } from './screen.ts';
 import { waitingFor } from './waiting.ts';
@@ -106,6 +108,14 @@ async function driveAndShow(context: CliContext, run: EmbeddedRun, running: Runn
   const stopDrawing = isLive
     ? clock.every(DRAW_MS, () => screen.draw(renderLiveTable(state(), color)))
     : () => undefined;
+  const sender = await openSender(connection);
+  let sent = 0;
+  const progress = isLive
+    ? undefined
+    : new Progress(context.stderr, clock, {
+        done: () => sent,
+        line: () => `sent ${sent}, results ${resultCount(ledger.summary())}`,
+      });
   const driven = await drive({
     arrivals: running.arrivals,
     maker: createRequestMaker(
@@ -115,14 +125,19 @@ async function driveAndShow(context: CliContext, run: EmbeddedRun, running: Runn
     ),
     clock,
     idPrefix: `embedded-${run.random.seed}-`,
-    send: await openSender(connection),
+    send(request) {
+      sent += 1;
+      return sender(request);
+    },
     requestsMax: Number.POSITIVE_INFINITY,
     durationMs: run.durationMs,
     signal: context.interruption(),
   });
   const drained = await ledger.drained(DRAIN_MS, driven.sent - driven.refused);
   stopDrawing();
+  progress?.end();
   const summary = ledger.summary();
+  const balanced = drained && summary.balanced;
   if (isLive) screen.draw(renderLiveTable(state(true), color));
   else if (!run.json) stdout.write(`${renderLiveTable(state(true), color).join('\n')}\n`);
   await observer.close();
@@ -130,11 +145,12 @@ async function driveAndShow(context: CliContext, run: EmbeddedRun, running: Runn
   await connection.close();
   const report = {
     ...summary,
+    balanced,
     ...reportOf(run, driven),
     elapsedMs: Math.round(clock.monotonicMs() - running.startedMs),
   };
   stdout.write(run.json ? `${JSON.stringify(report)}\n` : `\nledger ${JSON.stringify(report)}\n`);
-  return drained && summary.balanced ? 0 : 1;
+  return balanced ? 0 : 1;
 }
 
 /** Code that never ran is slow: the first requests would expire for no reason that a real installation has. They are not in the books. */
@@ -151,6 +167,10 @@ async function warmUp(connection: Connection, catalogue: Catalogue, { random }: 
   });
   await ledger.drained(DRAIN_MS, driven.sent - driven.refused);
   await ledger.close();
+}
+
+function resultCount({ ingress, inFlight }: LedgerSummary): number {
+  return ingress - inFlight;
 }
 
 function reportOf(run: EmbeddedRun, driven: Driven): object {

@@ -10,6 +10,7 @@ import { readCatalogue } from '../traffic/catalogue.ts';
 import { absentInputs } from '../wiring/absent-inputs.ts';
 import type { CliContext } from './context.ts';
 import { count, duration } from './flags.ts';
+import { opening } from './opening.ts';
 import { readRequestFile } from './request-file.ts';
 import { scoreLines } from './score-lines.ts';
 import { wantsColor } from './screen.ts';
@@ -58,10 +59,11 @@ async function score(context: CliContext, file: string, flags: ScoreFlags): Prom
   const request = withFlags(readRequestFile(file), flags);
   const isEmbedded = settings.kafka.brokers.length === 0;
   const transport = isEmbedded ? 'embedded' : 'kafka';
-  const client = await waitingFor(
+  const client = await opening(
     context,
     isEmbedded ? 'starting the embedded pipeline' : 'connecting to the installation',
-    connect({ transport: context.transport(settings) }),
+    context.transport(settings),
+    (told) => connect({ transport: told }),
   );
   try {
     const result = await waitingFor(

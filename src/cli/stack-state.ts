@@ -2,9 +2,23 @@ import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
 
+const launchSchema = z.object({
+  command: z.string().min(1),
+  arguments: z.array(z.string()),
+  workingDirectory: z.string().min(1),
+  logFile: z.string().min(1),
+});
+
 const stateSchema = z.object({
   environment: z.record(z.string(), z.string()),
-  processes: z.array(z.object({ name: z.string(), pid: z.int().positive(), commandLine: z.string().min(1) })),
+  processes: z.array(
+    z.object({
+      name: z.string(),
+      pid: z.int().positive(),
+      commandLine: z.string().min(1),
+      launch: launchSchema.optional(),
+    }),
+  ),
   dir: z.string().optional(),
   project: z.string().optional(),
 });

@@ -1,16 +1,11 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command, Option } from 'commander';
-import { MillraceError } from '../core/errors.ts';
 import { cacheFolder } from '../local-stack/artifacts.ts';
-import { findDocker, stopDockerStack } from '../local-stack/docker-stack.ts';
 import { withFileLock } from '../local-stack/file-lock.ts';
-import { composeFilePath, findStack } from '../local-stack/find-stack.ts';
 import { probeStack, type ServiceAnswer } from '../local-stack/probe-stack.ts';
-import { commandLineOf, endProcess } from '../local-stack/process-identity.ts';
-import type { Stack } from '../local-stack/stack.ts';
-import { readStackState, removeStackState, type StackState, writeStackState } from './stack-state.ts';
+import { stackDown } from './stack-down.ts';
+import { readStackState, type StackState } from './stack-state.ts';
+import { allAnswer, stackUp } from './stack-up.ts';
 
 /** `millrace stack up|down|status`: Kafka, a schema registry and Redis on loopback that outlive the command. */
 export function stackCommand(): Command {
@@ -33,20 +28,34 @@ Examples:
     )
     .action((options: { brokers: '1' | '3'; json?: true }) =>
       locked(async (file) => {
-        const state = await up(file, options.brokers === '3' ? 3 : 1);
-        console.log(options.json ? JSON.stringify(state) : exportLines(state.environment));
+        const state = await stackUp(file, {
+          brokers: options.brokers === '3' ? 3 : 1,
+          environment: process.env,
+          report,
+        });
+        console.log(options.json ? JSON.stringify(shown(state)) : exportLines(state.environment));
       }),
     );
   stack
     .command('down')
-    .description('end what `up` started, and remove its data')
+    .description('end what `up` started, remove its data, and print how to unset its addresses')
     .option(...json)
-    .addHelpText('after', '\nExample:\n  millrace stack down')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  millrace stack down
+  eval "$(millrace stack down)"     this shell forgets the addresses as well`,
+    )
     .action((options: { json?: true }) =>
       locked(async (file) => {
-        const ended = await down(file);
-        const text = ended ? 'ended' : 'no stack is up';
-        console.log(options.json ? JSON.stringify({ ended }) : text);
+        const { ended, unset } = await stackDown(file, { environment: process.env, report });
+        if (options.json) {
+          console.log(JSON.stringify({ ended, unset }));
+          return;
+        }
+        report(ended ? 'ended' : 'no stack is up');
+        if (unset.length > 0) console.log(`unset ${unset.join(' ')}`);
       }),
     );
   stack
@@ -59,7 +68,7 @@ Examples:
       const answers = state === undefined ? [] : await probeStack(state.environment);
       const isUp = allAnswer(answers);
       const text = options.json
-        ? JSON.stringify({ up: isUp, services: answers, ...state })
+        ? JSON.stringify({ up: isUp, services: answers, ...(state && shown(state)) })
         : statusLines(answers);
       console.log(text);
       if (!isUp) process.exitCode = 1;
@@ -77,80 +86,6 @@ function locked(action: (file: string) => Promise<void>): Promise<void> {
   return withFileLock(`${file}.lock`, () => action(file));
 }
 
-async function up(file: string, brokers: 1 | 3): Promise<StackState> {
-  const current = await readStackState(file);
-  if (current !== undefined) {
-    const answers = await probeStack(current.environment);
-    const count = answers.filter(({ service }) => service === 'kafka').length;
-    if (allAnswer(answers) && count === brokers) {
-      report('a stack is up already, and used as it is: `millrace stack down` ends it for all who use it');
-      return current;
-    }
-    if (allAnswer(answers)) {
-      throw new MillraceError('STACK_UNAVAILABLE', 'a stack with another number of brokers is up', {
-        value: count,
-        allowed: String(brokers),
-        advice: 'Run `millrace stack down` first',
-      });
-    }
-    report('the stack that was up does not answer: ending what is left of it');
-    await down(file);
-  }
-  const dir = await mkdtemp(join(tmpdir(), 'millrace-up-'));
-  const options = { brokers, dir, lifetime: 'outlives-parent', onProgress: report } as const;
-  const started = await findStack(process.env, options).catch(async (error: unknown) => {
-    await rm(dir, { recursive: true, force: true });
-    throw error;
-  });
-  const state = await describeStack(started);
-  if (started.dir === undefined) await rm(dir, { recursive: true, force: true });
-  if (started.source !== 'environment') await writeStackState(file, state);
-  return state;
-}
-
-async function down(file: string): Promise<boolean> {
-  const state = await readStackState(file);
-  if (state === undefined) return false;
-  await Promise.all(state.processes.map(endProcess));
-  if (state.dir !== undefined) await rm(state.dir, { recursive: true, force: true });
-  if (state.project !== undefined) {
-    const docker = await findDocker(process.env);
-    if (docker === undefined) {
-      throw new MillraceError(
-        'STACK_UNAVAILABLE',
-        `no Docker engine answers, and the stack is its project ${state.project}`,
-      );
-    }
-    await stopDockerStack(
-      { docker, composeFile: composeFilePath(), environment: process.env },
-      state.project,
-    );
-  }
-  await removeStackState(file);
-  return true;
-}
-
-async function describeStack(stack: Stack): Promise<StackState> {
-  const processes = await Promise.all(
-    Object.entries(stack.pids).map(async ([name, pid]) => {
-      return { name, pid, commandLine: (await commandLineOf(pid)) ?? '' };
-    }),
-  );
-  const ended = processes.find((each) => each.commandLine === '');
-  if (ended !== undefined)
-    throw new MillraceError('STACK_UNAVAILABLE', `${ended.name} ended right after it had answered`);
-  return {
-    environment: { ...stack.environment },
-    processes,
-    ...(stack.dir === undefined ? {} : { dir: stack.dir }),
-    ...(stack.project === undefined ? {} : { project: stack.project }),
-  };
-}
-
-function allAnswer(answers: readonly ServiceAnswer[]): boolean {
-  return answers.length > 0 && answers.every(({ answers: yes }) => yes);
-}
-
 function statusLines(answers: readonly ServiceAnswer[]): string {
   if (answers.length === 0) return 'no stack is up';
   return answers
@@ -165,6 +100,11 @@ function exportLines(environment: Readonly<Record<string, string>>): string {
   return Object.entries(environment)
     .map(([name, value]) => `export ${name}='${value}'`)
     .join('\n');
+}
+
+/** The state without what only the next `up` needs. */
+function shown({ processes, ...rest }: StackState): object {
+  return { ...rest, processes: processes.map(({ launch: _, ...shownOnes }) => shownOnes) };
 }
 
 /** Progress goes to standard error, so that standard output can be evaluated by a shell. */

@@ -29,7 +29,11 @@ export function startCommand(context: CliContext): Command {
     .option('--policy <file>', 'policy to run (default: the packaged starter policy)')
     .option('--deadline <time>', 'deadline of each request (default: the SLA of the model family)', duration)
     .option('--topology <kind>', 'split or fused')
-    .option('--json', 'print the ledger as JSON at the end, and nothing else', false)
+    .option(
+      '--json',
+      'print the ledger as one line of JSON at the end; progress goes to standard error',
+      false,
+    )
     .addHelpText(
       'after',
       `

@@ -55,10 +55,15 @@ async function up(context: CliContext, flags: UpFlags): Promise<void> {
   checkWorkers(settings, flags);
   await waitingFor(context, 'creating the topics', createTopics(context, settings));
   // Once, before all services do it at the same time: a registry that has just started is slow.
+  let holdUp = '';
   await waitingFor(
     context,
-    'registering the schemas',
-    registerSchemas(settings, cliTelemetry(settings), context.clock),
+    () => `registering the schemas${holdUp}`,
+    registerSchemas(settings, cliTelemetry(settings), context.clock, {
+      waitsFor(what) {
+        holdUp = `: ${what}`;
+      },
+    }),
   );
   const logFolder = join(tmpdir(), `millrace-up-${process.pid}`);
   const stop = context.interruption();

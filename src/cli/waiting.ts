@@ -1,34 +1,49 @@
 import type { CliContext } from './context.ts';
+import { sayEverySoOften } from './progress.ts';
 
 const SAY_AFTER_MS = 2_000;
 const REDRAW_MS = 1_000;
 const CLEAR_LINE = '\r\u001b[2K';
 
-/** Says on standard error what is waited for, once it takes longer than 2 s: counting the seconds on a terminal, one line elsewhere. */
-export async function waitingFor<T>(context: CliContext, what: string, work: Promise<T>): Promise<T> {
-  const { clock, stderr } = context;
+/** What of the context is needed to say what is waited for. */
+type Listener = Pick<CliContext, 'clock' | 'stderr'>;
+
+/**
+ * Says on standard error what is waited for, once it takes longer than 2 s: counting the seconds on a terminal, a line every 10 s elsewhere.
+ * `what` may be a function where it changes.
+ */
+export async function waitingFor<T>(
+  { clock, stderr }: Listener,
+  what: string | (() => string),
+  work: Promise<T>,
+): Promise<T> {
   const startedMs = clock.monotonicMs();
-  let cancelDrawing = (): void => undefined;
-  const draw = (): void => {
-    const seconds = Math.round((clock.monotonicMs() - startedMs) / 1_000);
-    stderr.write(`${CLEAR_LINE}${what} … ${seconds} s`);
-  };
+  const said = (): string => `${typeof what === 'string' ? what : what()} …`;
+  const saidWithTime = (): string => `${said()} ${Math.round((clock.monotonicMs() - startedMs) / 1_000)} s`;
+  const end =
+    stderr.isTTY === true
+      ? redraw({ clock, stderr }, saidWithTime)
+      : sayEverySoOften(clock, (isFirst) => stderr.write(`millrace: ${isFirst ? said() : saidWithTime()}\n`));
+  try {
+    return await work;
+  } finally {
+    end();
+  }
+}
+
+function redraw({ clock, stderr }: Listener, said: () => string): () => void {
+  const draw = (): void => void stderr.write(`${CLEAR_LINE}${said()}`);
+  let endDrawing = (): void => undefined;
   const cancel = clock.after(SAY_AFTER_MS, () => {
-    if (stderr.isTTY !== true) {
-      stderr.write(`millrace: ${what} …\n`);
-      return;
-    }
     draw();
     const stop = clock.every(REDRAW_MS, draw);
-    cancelDrawing = () => {
+    endDrawing = () => {
       stop();
       stderr.write(CLEAR_LINE);
     };
   });
-  try {
-    return await work;
-  } finally {
+  return () => {
     cancel();
-    cancelDrawing();
-  }
+    endDrawing();
+  };
 }

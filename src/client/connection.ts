@@ -20,5 +20,11 @@ export interface Connection {
 
 /** A way to millrace: Kafka, or the in-process bus of the embedded run. The calls of the client are the same on both. */
 export interface Transport {
-  open(): Promise<Connection>;
+  /** Whoever listens is told what holds it up; else the log is. */
+  open(listener?: OpeningListener): Promise<Connection>;
+}
+
+export interface OpeningListener {
+  /** What is waited for from now on, in words: it may be called often, and with the same. */
+  waitsFor(what: string): void;
 }

@@ -19,10 +19,14 @@ export async function awaitReady(options: {
   }
 }
 
-/** Whether something accepts connections on this loopback port; with `exchange`, whether it answers so. */
-export function portAnswers(port: number, exchange?: { ask: string; answer: RegExp }): Promise<boolean> {
+/** Whether something accepts connections on this port, of loopback unless a host is given; with `exchange`, whether it answers so. */
+export function portAnswers(
+  port: number,
+  exchange?: { ask: string; answer: RegExp },
+  host = '127.0.0.1',
+): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connect({ host: '127.0.0.1', port });
+    const socket = connect({ host, port });
     const finish = (answers: boolean) => {
       socket.destroy();
       resolve(answers);
@@ -38,12 +42,16 @@ export function portAnswers(port: number, exchange?: { ask: string; answer: RegE
   });
 }
 
-/** Whether this address answers an HTTP GET with a status of 2xx. */
-export async function urlAnswers(url: string): Promise<boolean> {
+/** Whether this address answers an HTTP GET with a status of 2xx, or asks for credentials. */
+export async function urlAnswers(address: string): Promise<boolean> {
   try {
+    const url = new URL(address);
+    // `fetch` takes no URL that carries credentials.
+    url.username = '';
+    url.password = '';
     const response = await fetch(url, { signal: AbortSignal.timeout(1_000) });
     await response.arrayBuffer();
-    return response.ok;
+    return response.ok || response.status === 401 || response.status === 403;
   } catch {
     return false;
   }

@@ -75,6 +75,23 @@ export async function stopDockerStack(
   await composeCommand(options, project, {})('down', '--volumes');
 }
 
+/** Starts the containers of a project that do not run, with their data where they are still there; the others are left as they are. */
+export async function startDockerStackAgain(
+  options: Omit<DockerStackOptions, 'onProgress'>,
+  project: string,
+  environment: Readonly<Record<string, string>>,
+): Promise<void> {
+  const portIn = (variable: string): string =>
+    /:(\d+)(?:\/|$)/.exec((environment[variable] ?? '').replace(/^\w+:\/\/([^@]*@)?/, ''))?.[1] ?? '';
+  const ports = {
+    KAFKA_PORT: portIn('MILLRACE_KAFKA_BROKERS'),
+    REGISTRY_PORT: portIn('MILLRACE_REGISTRY_URL'),
+    REDIS_PORT: portIn('MILLRACE_REDIS_URL'),
+  };
+  const compose = composeCommand(options, project, ports);
+  await compose('up', '--detach', '--wait', '--no-recreate', ...SERVICES);
+}
+
 type Compose = (...args: string[]) => Promise<void>;
 
 function composeCommand(
@@ -103,6 +120,7 @@ function composeStack(addresses: StackAddresses, project: string, compose: Compo
     source: 'docker',
     ...addresses,
     pids: {},
+    launches: {},
     dir: undefined,
     project,
     environment: stackEnvironment(addresses),

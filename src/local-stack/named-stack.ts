@@ -1,22 +1,27 @@
 import { MillraceError } from '../core/errors.ts';
 import { type Stack, stackEnvironment } from './stack.ts';
 
-const VARIABLES = ['MILLRACE_KAFKA_BROKERS', 'MILLRACE_REGISTRY_URL', 'MILLRACE_REDIS_URL'] as const;
+/** The variables that name a stack. */
+export const STACK_VARIABLES = [
+  'MILLRACE_KAFKA_BROKERS',
+  'MILLRACE_REGISTRY_URL',
+  'MILLRACE_REDIS_URL',
+] as const;
 
 /**
  * The services that the environment names, used as they are, or undefined if it names none. All three are needed:
  * half a stack of somebody's and half of ours would hide a mistake.
  */
 export function namedStack(environment: NodeJS.ProcessEnv): Stack | undefined {
-  const values = VARIABLES.map((name) => environment[name] ?? '');
-  const missing = VARIABLES.filter((_, index) => values[index] === '');
-  if (missing.length === VARIABLES.length) return undefined;
+  const values = STACK_VARIABLES.map((name) => environment[name] ?? '');
+  const missing = STACK_VARIABLES.filter((_, index) => values[index] === '');
+  if (missing.length === STACK_VARIABLES.length) return undefined;
   if (missing.length > 0) {
     throw new MillraceError(
       'STACK_UNAVAILABLE',
       `the environment names a part of a stack, but not ${missing.join(', ')}`,
       {
-        advice: `Set ${VARIABLES.join(', ')}, or none of them`,
+        advice: `Set ${STACK_VARIABLES.join(', ')}, or none of them`,
       },
     );
   }
@@ -28,7 +33,7 @@ export function namedStack(environment: NodeJS.ProcessEnv): Stack | undefined {
       'STACK_UNAVAILABLE',
       'the services were named by the environment, so they are not ours to stop',
       {
-        advice: `Unset ${VARIABLES.join(', ')} to run against a local stack`,
+        advice: `Unset ${STACK_VARIABLES.join(', ')} to run against a local stack`,
       },
     );
   };
@@ -36,6 +41,7 @@ export function namedStack(environment: NodeJS.ProcessEnv): Stack | undefined {
     source: 'environment',
     ...addresses,
     pids: {},
+    launches: {},
     dir: undefined,
     project: undefined,
     environment: stackEnvironment(addresses),

@@ -31,9 +31,13 @@ export interface ServiceCommand {
   probe: () => Promise<boolean>;
 }
 
+/** How a service was started: enough to start it again on the same port and folder. */
+export type ServiceLaunch = Omit<ServiceCommand, 'name' | 'probe'>;
+
 /** One service of the stack as a child process that can be ended and started again with the same command. */
 export interface ServiceProcess {
   readonly name: string;
+  readonly launch: ServiceLaunch;
   /** undefined while it is down. */
   readonly pid: number | undefined;
   /** Starts it and waits until its probe answers. Rejects with STACK_UNAVAILABLE and the log's last lines. */
@@ -51,6 +55,7 @@ export interface ServiceProcess {
 }
 
 export function createServiceProcess(service: ServiceCommand, lifetime: Lifetime): ServiceProcess {
+  const { name, probe: _, ...launch } = service;
   let spawned: SpawnedService | undefined; // until its exit was seen
 
   async function end(signal: 'SIGTERM' | 'SIGKILL', timeoutMs = STOP_TIMEOUT_MS): Promise<void> {
@@ -65,7 +70,8 @@ export function createServiceProcess(service: ServiceCommand, lifetime: Lifetime
   }
 
   return {
-    name: service.name,
+    name,
+    launch,
     get pid() {
       return spawned?.child.pid;
     },

@@ -1,3 +1,5 @@
+import type { ServiceLaunch } from './service-process.ts';
+
 /** Where a stack's services come from. Only the last two kinds are ours to break. */
 export type StackSource = 'environment' | 'docker' | 'processes';
 
@@ -11,6 +13,8 @@ export interface Stack {
   readonly redisUrl: string;
   /** Service name (kafka-1, registry, redis) to pid, of those that run as our processes now. */
   readonly pids: Readonly<Record<string, number>>;
+  /** Service name to how it was started, of those that are processes of ours. */
+  readonly launches: Readonly<Record<string, ServiceLaunch>>;
   /** Where data and logs are; undefined unless the services are processes of ours. */
   readonly dir: string | undefined;
   /** Name of the Compose project; undefined unless Docker runs the services. */

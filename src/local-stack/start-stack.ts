@@ -65,6 +65,7 @@ function composeStack(services: Services, dir: string, stop: () => Promise<void>
         services.all.flatMap(({ name, pid }) => (pid === undefined ? [] : [[name, pid]])),
       );
     },
+    launches: Object.fromEntries(services.all.map(({ name, launch }) => [name, launch])),
     dir,
     project: undefined,
     environment: stackEnvironment(addresses),

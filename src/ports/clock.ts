@@ -7,7 +7,7 @@ export interface Clock {
   wallMs(): number;
   /** Milliseconds since an arbitrary moment; never goes back. Every duration is measured with it. */
   monotonicMs(): number;
-  /** Calls back once, no earlier than `delayMs` from now (0 = as soon as the current work is done). */
+  /** Calls back once, no earlier than `delayMs` from now (0, and what is below it, = as soon as the current work is done). */
   after(delayMs: number, callback: () => void): Cancel;
   /** Calls back every `periodMs` until cancelled; a late call does not cause a burst of catch-up calls. */
   every(periodMs: number, callback: () => void): Cancel;

@@ -10,7 +10,7 @@ export interface DriveOptions {
   /** First part of the request ids. */
   idPrefix: string;
   send(request: ScoreRequest): Promise<void>;
-  /** Stops after so many requests, or so long, or when aborted; whichever comes first. */
+  /** Stops after so many requests, or so long, or when aborted; whichever comes first. Aborted, it ends within 300 ms. */
   requestsMax: number;
   durationMs: number;
   signal?: AbortSignal;
@@ -26,6 +26,8 @@ export interface Driven {
 
 /** A pause shorter than this is not waited for: timers are no finer. */
 const PAUSE_MIN_MS = 1;
+/** How long requests under way are waited for after an abort: a bus that does not answer takes none of them. */
+const ABORTED_MS = 300;
 
 /** Open loop: each request leaves at its intended time, or as soon after as it can, whatever became of those before it. */
 export async function drive(options: DriveOptions): Promise<Driven> {
@@ -51,10 +53,33 @@ export async function drive(options: DriveOptions): Promise<Driven> {
       driven.refused += 1;
     });
     underWay.push(sending);
-    if (underWay.length >= 10_000) await Promise.all(underWay.splice(0, 5_000));
+    if (underWay.length >= 10_000) await settled(underWay.splice(0, 5_000), clock, signal);
   }
-  await Promise.all(underWay);
+  await settled(underWay, clock, signal);
   return driven;
+}
+
+/** Until all have left, or shortly after the abort. */
+async function settled(
+  underWay: readonly Promise<void>[],
+  clock: Clock,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const all = Promise.all(underWay);
+  if (signal === undefined) {
+    await all;
+    return;
+  }
+  const leave = Promise.withResolvers<void>();
+  let cancel = (): void => undefined;
+  const onAbort = (): void => {
+    cancel = clock.after(ABORTED_MS, leave.resolve);
+  };
+  if (signal.aborted) onAbort();
+  else signal.addEventListener('abort', onAbort, { once: true });
+  await Promise.race([all, leave.promise]);
+  signal.removeEventListener('abort', onAbort);
+  cancel();
 }
 
 function isAborted(signal: AbortSignal | undefined): boolean {

@@ -14,9 +14,9 @@ export interface OutsideLedger {
   summary(): LedgerSummary;
   /**
    * Resolves true when at least `ingressMin` requests (0 unless given) have been seen on ingress and none is in flight, false when that was
-   * not so in time. The ledger reads as others do: what was sent last, it may not have seen yet.
+   * not so in time, or when `signal` was aborted. The ledger reads as others do: what was sent last, it may not have seen yet.
    */
-  drained(timeoutMs: number, ingressMin?: number): Promise<boolean>;
+  drained(timeoutMs: number, ingressMin?: number, signal?: AbortSignal): Promise<boolean>;
   close(): Promise<void>;
 }
 
@@ -86,13 +86,13 @@ export async function openOutsideLedger(
   ]);
   return {
     summary: () => ledger.summary(),
-    async drained(timeoutMs, ingressMin = 0) {
+    async drained(timeoutMs, ingressMin = 0, signal) {
       const isDrained = (): boolean => {
         const { ingress, inFlight } = ledger.summary();
         return ingress >= ingressMin && inFlight === 0;
       };
       const untilMs = clock.monotonicMs() + timeoutMs;
-      while (clock.monotonicMs() < untilMs) {
+      while (clock.monotonicMs() < untilMs && signal?.aborted !== true) {
         if (isDrained()) return true;
         await new Promise<void>((resolve) => clock.after(CHECK_MS, resolve));
       }

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { createKafkaBus } from '../adapters/kafka/bus.ts';
-import { type PrometheusTelemetry, prometheusTelemetry } from '../adapters/prometheus/telemetry.ts';
+import type { PrometheusTelemetry } from '../adapters/prometheus/telemetry.ts';
 import { redisControlStore } from '../adapters/redis/control-store.ts';
 import { confluentSchemaRegistry } from '../adapters/registry/confluent.ts';
 import { systemClock } from '../adapters/system/clock.ts';
 import { systemRandom } from '../adapters/system/random.ts';
-import type { Connection, Transport } from '../client/connection.ts';
+import type { Connection, OpeningListener, Transport } from '../client/connection.ts';
 import type { Settings } from '../config/settings.ts';
 import { type Codecs, createCodecs } from '../contracts/codec.ts';
 import { recordTopics } from '../contracts/topic-specs.ts';
@@ -32,8 +32,11 @@ const RETRY_MS = 1_000;
 const CLIENT_PATIENCE_MS = 20_000;
 
 /** Connects to Kafka, registry and Redis; a service that is not there yet is waited for. */
-export async function openRuntime(settings: Settings, service: string): Promise<Runtime> {
-  const telemetry = prometheusTelemetry({ service, level: settings.logLevel });
+export async function openRuntime(
+  settings: Settings,
+  service: string,
+  telemetry: PrometheusTelemetry,
+): Promise<Runtime> {
   const clock = systemClock();
   const topics = topicNames(settings.prefix);
   const bus = await openBus(settings, `${service}-${randomUUID().slice(0, 8)}`, telemetry);
@@ -65,11 +68,12 @@ export async function registerSchemas(
   settings: Settings,
   telemetry: Telemetry,
   clock: Clock,
+  listener?: OpeningListener,
 ): Promise<Codecs> {
   const codecs = createCodecs({ registry: openRegistry(settings), clock });
   const pools = fleetPools(readFleet(settings)).map(({ pool }) => pool);
   const topics = recordTopics({ topics: topicNames(settings.prefix), tenants: settings.tenants, pools });
-  await registerPatiently(() => codecs.register(topics), telemetry, clock);
+  await registerPatiently(() => codecs.register(topics), { telemetry, clock, listener });
   return codecs;
 }
 
@@ -111,21 +115,30 @@ function required(value: string, variable: string): string {
   });
 }
 
+interface Patience {
+  telemetry: Telemetry;
+  clock: Clock;
+  listener?: OpeningListener | undefined;
+  /** For ever where absent. */
+  patienceMs?: number;
+}
+
 /** A registry that is away at the start is waited for; one that refuses a schema is not. */
-async function registerPatiently(
-  register: () => Promise<void>,
-  telemetry: Telemetry,
-  clock: Clock,
-  patienceMs = Number.POSITIVE_INFINITY,
-): Promise<void> {
+async function registerPatiently(register: () => Promise<void>, patience: Patience): Promise<void> {
+  const { telemetry, clock, listener, patienceMs = Number.POSITIVE_INFINITY } = patience;
   const untilMs = clock.monotonicMs() + patienceMs;
-  for (;;) {
+  for (let failures = 1; ; failures += 1) {
     try {
       await register();
       return;
     } catch (error) {
       if (!(error instanceof MillraceError) || !error.retryable || clock.monotonicMs() > untilMs) throw error;
-      telemetry.logger.warn({ error: error.message }, 'the schema registry does not answer; trying again');
+      if (listener !== undefined) listener.waitsFor(error.message);
+      else if (Number.isInteger(Math.log2(failures)))
+        telemetry.logger.warn(
+          { error: error.message, failures },
+          'the schema registry does not answer; trying again',
+        );
       await new Promise<void>((resolve) => clock.after(RETRY_MS, resolve));
     }
   }
@@ -134,14 +147,20 @@ async function registerPatiently(
 /** A client's way to a real installation. */
 export function kafkaTransport(settings: Settings, telemetry: Telemetry): Transport {
   return {
-    async open(): Promise<Connection> {
+    async open(listener): Promise<Connection> {
       const clock = systemClock();
       const topics = topicNames(settings.prefix);
       const codecs = createCodecs({ registry: openRegistry(settings), clock });
       const written: [string, TopicDefinition][] = [
         ...recordTopics({ topics, tenants: settings.tenants, pools: [] }),
       ].filter(([, { record }]) => ['ScoreRequest', 'ControlCommand', 'Outcome'].includes(record));
-      await registerPatiently(() => codecs.register(new Map(written)), telemetry, clock, CLIENT_PATIENCE_MS);
+      await registerPatiently(() => codecs.register(new Map(written)), {
+        telemetry,
+        clock,
+        listener,
+        patienceMs: CLIENT_PATIENCE_MS,
+      });
+      listener?.waitsFor(`Kafka at ${settings.kafka.brokers.join(', ')}`);
       const bus = await openBus(settings, `client-${randomUUID().slice(0, 8)}`, telemetry);
       return { bus, codecs, topics, clock, telemetry, newId: () => randomUUID(), close: () => bus.close() };
     },

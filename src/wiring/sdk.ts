@@ -17,7 +17,7 @@ export {
   type PublishOptions,
   type RequestInput,
 } from '../client/client.ts';
-export type { Connection, Transport } from '../client/connection.ts';
+export type { Connection, OpeningListener, Transport } from '../client/connection.ts';
 export type { ControlEventStream, ControlEventsOptions } from '../client/control-events.ts';
 export type { UnreadableResult } from '../client/read-result.ts';
 export type { ReceivedResult, ResultStream, ResultsOptions } from '../client/result-stream.ts';

@@ -76,6 +76,16 @@ export function clockConformance(name: string, create: () => ClockRun): void {
       expect(seen).toEqual(['promise', 'first', 'promise of the first', 'second']);
     });
 
+    it('takes a delay below 0 for 0', async () => {
+      const seen: string[] = [];
+      clock.after(-6, () => seen.push('first'));
+      clock.after(0, () => seen.push('second'));
+      clock.after(Number.NEGATIVE_INFINITY, () => seen.push('third'));
+      expect(seen).toEqual([]);
+      await until(() => seen.length === 3);
+      expect(seen).toEqual(['first', 'second', 'third']);
+    });
+
     it('does not call back once cancelled, and bears a cancellation too many', async () => {
       const seen: string[] = [];
       const cancels = [

@@ -106,6 +106,7 @@ export function adminConformance(create: CreateFactory): void {
   it('says BUS_UNAVAILABLE to questions about the partitions of a topic that does not exist', async () => {
     const error = await rejection(run, bus.partitionCount(uniqueName('missing')));
     expect(error).toMatchObject({ code: 'BUS_UNAVAILABLE' });
+    expect(String(error)).toMatch(/`millrace topics apply`.*MILLRACE_PREFIX/);
   });
 
   it('lists topics, and deletes them', async () => {

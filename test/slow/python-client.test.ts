@@ -68,6 +68,34 @@ describe("a client in Python, made of Confluent's own Kafka and Avro libraries",
   });
 });
 
+describe('a mistake of whoever runs the client in Python', () => {
+  it.each([
+    [
+      'a broker that does not answer',
+      ['--brokers', '127.0.0.1:1'],
+      /no Kafka broker answers at 127\.0\.0\.1:1 .*stack up/,
+    ],
+    [
+      'a registry that does not answer',
+      ['--registry', 'http://127.0.0.1:1'],
+      /no schema registry answers at http:\/\/127\.0\.0\.1:1 .*MILLRACE_REGISTRY_URL/,
+    ],
+    [
+      'a prefix of no installation',
+      ['--prefix', 'no-such'],
+      /no topics of the prefix 'no-such' .*MILLRACE_PREFIX.*topics apply/,
+    ],
+  ])('%s is one line that says what to do', async (_, args, said) => {
+    const failed = await runPython(python, ['examples/clients/python/score.py', ...args], environment).catch(
+      (error: unknown) => error,
+    );
+    const { code, stderr } = z.object({ code: z.number(), stderr: z.string() }).parse(failed);
+    expect(code).toBe(1);
+    expect(stderr.trim().split('\n')).toEqual([expect.stringMatching(/^score\.py: /)]);
+    expect(stderr).toMatch(said);
+  });
+});
+
 const promise = z.object({
   case: z.string(),
   outcome: z.string().optional(),

@@ -9,6 +9,7 @@ little-endian float32, row after row.
 
 import argparse
 import json
+import logging
 import os
 import struct
 import sys
@@ -19,6 +20,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.error import SchemaRegistryError
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
@@ -28,6 +30,56 @@ CATALOGUE = ROOT / "models" / "catalogue"
 FLOAT_BYTES = 4
 USER_FEATURES = 64
 ITEM_FEATURES = 32
+
+
+CONNECT_S = 10
+
+
+class Problem(Exception):
+    """What a person can put right: one line, with what to do."""
+
+
+def client_config(brokers, **more):
+    """librdkafka says what it thinks of a broker that does not answer on standard error, several times a second, unless it is given another place."""
+    log = logging.getLogger("score.kafka")
+    log.setLevel(logging.CRITICAL)
+    return {"bootstrap.servers": brokers, "error_cb": lambda error: None, "logger": log, **more}
+
+
+def check_topics(brokers, prefix):
+    """A broker that does not answer and a prefix of no installation are the two mistakes that are made most."""
+    try:
+        names = AdminClient(client_config(brokers)).list_topics(timeout=CONNECT_S).topics
+    except KafkaException as error:
+        raise Problem(
+            f"no Kafka broker answers at {brokers} ({error.args[0].str()}): "
+            "is it running? --brokers or MILLRACE_KAFKA_BROKERS names it; `millrace stack up` starts one"
+        ) from error
+    if f"{prefix}.ingress.v1" not in names or f"{prefix}.scored-results.v1" not in names:
+        there = sorted(name[: -len(".ingress.v1")] for name in names if name.endswith(".ingress.v1"))
+        raise Problem(
+            f"no topics of the prefix {prefix!r} (there are those of: {', '.join(there) or 'none'}): "
+            "--prefix or MILLRACE_PREFIX names it; `millrace topics apply` creates them"
+        )
+
+
+def check_registry(url):
+    """Before anything is sent: the serializer asks the registry for the schema's id."""
+    try:
+        SchemaRegistryClient({"url": url, "timeout": CONNECT_S, "max.retries": 0}).get_subjects()
+    except SchemaRegistryError as error:
+        if error.http_status_code in (401, 403):
+            raise Problem(f"the schema registry at {url} wants credentials ({error.error_message})") from error
+        raise no_registry(url, error) from error
+    except Exception as error:  # the HTTP library's own, or that of a URL that is none
+        raise no_registry(url, error) from error
+
+
+def no_registry(url, error):
+    return Problem(
+        f"no schema registry answers at {url} ({type(error).__name__}): "
+        "--registry or MILLRACE_REGISTRY_URL names it, path included; `millrace stack up` prints that of its own"
+    )
 
 
 def fp32(name, shape, contents):
@@ -71,12 +123,11 @@ class Ingress:
         self.topic = f"{prefix}.ingress.v1"
         # murmur2_random is what Java clients do; librdkafka's own default hashes otherwise.
         # A request may have 1 MiB; librdkafka's own limit is a little lower.
-        self._producer = Producer({
-            "bootstrap.servers": brokers,
+        self._producer = Producer(client_config(brokers, **{
             "acks": "all",
             "partitioner": "murmur2_random",
             "message.max.bytes": 2**20,
-        })
+        }))
 
     def send(self, key, value):
         placed = []
@@ -95,7 +146,7 @@ class Ingress:
 
 def ends_of(brokers, topic):
     """Where each partition ends now. By the admin client: Consumer.get_watermark_offsets may wait longer than it is told to."""
-    admin = AdminClient({"bootstrap.servers": brokers})
+    admin = AdminClient(client_config(brokers))
     partitions = admin.list_topics(topic, 30).topics[topic].partitions
     wanted = {TopicPartition(topic, each): OffsetSpec.latest() for each in partitions}
     ends = admin.list_offsets(wanted, request_timeout=30)
@@ -109,7 +160,7 @@ class Results:
         self.topic = f"{prefix}.scored-results.v1"
         self._deserialize = AvroDeserializer(registry)
         self._answers = {}
-        self._consumer = Consumer({"bootstrap.servers": brokers, "group.id": f"score-{uuid.uuid4()}", "enable.auto.commit": False})
+        self._consumer = Consumer(client_config(brokers, **{"group.id": f"score-{uuid.uuid4()}", "enable.auto.commit": False}))
         self._consumer.assign(ends_of(brokers, self.topic))
 
     def wait(self, identity, timeout_s):
@@ -156,6 +207,8 @@ def main():
     parser.add_argument("--request-id", default=str(uuid.uuid4()))
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
+    check_topics(options.brokers, options.prefix)
+    check_registry(options.registry)
 
     # The client has no timeout of its own: a call that the registry never answers would hang. With one it is tried again.
     registry = SchemaRegistryClient({"url": options.registry, "timeout": 10})
@@ -165,8 +218,12 @@ def main():
     request = make_request(options.request_id, options.candidates, options.deadline_ms)
     value = serialize(request, SerializationContext(ingress.topic, MessageField.VALUE))
     identity = ingress.send(options.request_id, value)
-    result, message = results.wait(identity, options.timeout)
-    results.close()
+    try:
+        result, message = results.wait(identity, options.timeout)
+    except TimeoutError as error:
+        raise Problem(f"{error}: is the pipeline running (`millrace up`)? A longer --timeout waits on") from error
+    finally:
+        results.close()
 
     scored = scores_of(result)
     if options.json:
@@ -191,4 +248,9 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except Problem as problem:
+        sys.exit(f"score.py: {problem}")
+    except KafkaException as error:
+        sys.exit(f"score.py: Kafka refuses: {error.args[0].str()}")

@@ -1,4 +1,5 @@
 import { MillraceError } from '../../core/errors.ts';
+import { missingTopic } from '../../core/missing-topic.ts';
 import { backoffMs } from './backoff.ts';
 import type { KafkaClient } from './client.ts';
 
@@ -50,7 +51,7 @@ export class TopicCatalog {
           throw new MillraceError('BUS_UNAVAILABLE', 'No broker answered', { cause: error });
       }
     }
-    return this.#entries.get(topic)?.leaders.length ?? raise(unknownTopic(topic));
+    return this.#entries.get(topic)?.leaders.length ?? raise(missingTopic(topic));
   }
 
   /**
@@ -101,7 +102,7 @@ export class TopicCatalog {
       if (found === 'absent' && performance.now() > giveUpAt) break;
       await new Promise((resolve) => setTimeout(resolve, backoffMs(attempt, RETRY_FIRST_MS, RETRY_MOST_MS)));
     }
-    throw unknownTopic(topic);
+    throw missingTopic(topic);
   }
 
   async #read(topic: string): Promise<void> {
@@ -112,13 +113,6 @@ export class TopicCatalog {
     else if (entry === undefined || now - entry.seenAt > FORGET_AFTER_MS) this.#entries.delete(topic);
     else entry.readAt = now;
   }
-}
-
-function unknownTopic(topic: string): MillraceError {
-  return new MillraceError('BUS_UNAVAILABLE', 'The topic does not exist', {
-    value: topic,
-    advice: 'Create it first: topics are never created by writing to them.',
-  });
 }
 
 function unknownPartition(topic: string, partition: number, count: number): MillraceError {

@@ -1,4 +1,4 @@
-import { MillraceError } from '../../core/errors.ts';
+import { missingTopic } from '../../core/missing-topic.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { OutboundRecord, TopicSpec, Watermarks } from '../../ports/message-bus.ts';
 import { Group, type GroupSurroundings } from './group.ts';
@@ -68,10 +68,7 @@ export class Broker implements GroupSurroundings {
   topic(name: string): Topic {
     const topic = this.#topics.get(name);
     if (topic !== undefined) return topic;
-    throw new MillraceError('BUS_UNAVAILABLE', 'The topic does not exist', {
-      value: name,
-      advice: 'Create it first: topics are never made by being used.',
-    });
+    throw missingTopic(name);
   }
 
   topicNames(): string[] {

@@ -39,7 +39,8 @@ function afterDelay(delayMs: number, callback: () => void): Cancel {
   const dueMs = performance.now() + delayMs;
   let timer: NodeJS.Timeout;
   const arm = (remainingMs: number): void => {
-    timer = setTimeout(check, Math.min(Math.ceil(remainingMs), TIMER_MAX_MS));
+    // A callback that took longer than its period leaves less than nothing to wait for, and Node warns of such a timer.
+    timer = setTimeout(check, Math.min(Math.max(0, Math.ceil(remainingMs)), TIMER_MAX_MS));
   };
   // Node counts from its loop's rounded time, so a timer may fire up to a millisecond early: then the rest is waited for.
   const check = (): void => {

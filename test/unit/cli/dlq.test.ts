@@ -20,8 +20,12 @@ afterEach(async () => {
 });
 
 function dlq(...args: readonly string[]) {
+  return dlqWith({}, ...args);
+}
+
+function dlqWith(environment: Record<string, string>, ...args: readonly string[]) {
   return millrace(['dlq', ...args], {
-    environment: INSTALLATION,
+    environment: { ...INSTALLATION, ...environment },
     openBus: async () => installation.connectBus(),
   });
 }
@@ -111,6 +115,19 @@ describe('millrace dlq list', () => {
   it('says that there are none', async () => {
     expect((await dlq('list')).out).toBe('no dead letters in 3 topics\n');
   });
+
+  it.each([['list'], ['replay', '--all']])(
+    '%s says that no topic of the prefix exists, and which prefixes there are',
+    async (...args) => {
+      const { out, err, exitCode } = await dlqWith({ MILLRACE_PREFIX: 'wrong' }, ...args);
+      expect(out).toBe('');
+      expect(err).toMatch(
+        /no topic of this prefix exists \(got "wrong"; allowed: there are topics of millrace\)\./,
+      );
+      expect(err).toContain('Is MILLRACE_PREFIX right?');
+      expect(exitCode).toBe(1);
+    },
+  );
 
   it('shows what something else wrote there, and no control characters of a key', async () => {
     await bus.produce({ topic: DLQ, partition: 0, key: Buffer.from('\u001b[31mred'), value: null });

@@ -99,9 +99,21 @@ describe('model status', () => {
     expect((await waiting).exitCode).toBe(0);
   });
 
+  it('names the families that there are where it is asked for another', async () => {
+    statuses = [heartbeat('w1', [])];
+    const { out, err, exitCode } = await run('rankr');
+    expect({ out, exitCode }).toEqual({ out: '', exitCode: 2 });
+    expect(err).toContain(
+      'no worker knows a model family of this name (got "rankr"; allowed: ranker). Did you mean "ranker"?',
+    );
+  });
+
   it('says so where nobody says anything', async () => {
     const { out, exitCode } = await run('ads');
-    expect({ out, exitCode }).toEqual({ out: 'no worker said anything of such a version\n', exitCode: 0 });
+    expect({ out, exitCode }).toEqual({
+      out: 'no worker said anything: is the pipeline running, and MILLRACE_PREFIX right?\n',
+      exitCode: 0,
+    });
     expect((await run('ads', '--model-version', '1')).exitCode).toBe(1);
   });
 });

@@ -288,7 +288,9 @@ describe('millrace policy rollout status', () => {
     await logged(publish(1));
     const { err, exitCode } = await run('policy', 'rollout', 'status', 'strater');
     expect(exitCode).toBe(2);
-    expect(err).toContain('nothing was ever decided about a policy of this name (got "strater")');
+    expect(err).toContain(
+      'nothing was ever decided about a policy of this name (got "strater"; allowed: starter)',
+    );
   });
 });
 

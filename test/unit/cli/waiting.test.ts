@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { CliContext } from '../../../src/cli/context.ts';
+import { openingConnection } from '../../../src/cli/opening.ts';
 import { Progress } from '../../../src/cli/progress.ts';
 import { Screen, wantsColor } from '../../../src/cli/screen.ts';
 import { waitingFor } from '../../../src/cli/waiting.ts';
+import type { Connection, Transport } from '../../../src/client/connection.ts';
 import { virtualClock } from '../../../src/simulation/virtual-clock.ts';
 import { CapturedOutput } from './cli.fixture.ts';
 
@@ -36,12 +38,49 @@ describe('what is waited for', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('is told once in a log, without control characters', async () => {
+  it('is told every 10 s in a log, without control characters', async () => {
     const { clock, stderr, work, waiting } = rig(false);
-    await clock.advanceBy(60_000);
+    await clock.advanceBy(25_000);
     work.reject(new Error('no'));
     await expect(waiting).rejects.toThrow('no');
-    expect(stderr.text).toBe('millrace: starting …\n');
+    expect(stderr.text).toBe('millrace: starting …\nmillrace: starting … 12 s\nmillrace: starting … 22 s\n');
+    expect(clock.pending).toBe(0);
+  });
+
+  it('is told as it is at that moment', async () => {
+    const clock = virtualClock();
+    const stderr = new CapturedOutput(false);
+    const work = Promise.withResolvers<void>();
+    let results = 0;
+    const waiting = waitingFor({ clock, stderr }, () => `waiting: ${results} of 9`, work.promise);
+    await clock.advanceBy(2_000);
+    results = 7;
+    await clock.advanceBy(10_000);
+    work.resolve();
+    await waiting;
+    expect(stderr.text).toBe('millrace: waiting: 0 of 9 …\nmillrace: waiting: 7 of 9 … 12 s\n');
+  });
+});
+
+describe('what is opened', () => {
+  it('is told in one line, with what holds it up', async () => {
+    const clock = virtualClock();
+    const stderr = new CapturedOutput(false);
+    const opened = Promise.withResolvers<Connection>();
+    const transport: Transport = {
+      open(listener) {
+        for (let n = 0; n < 3; n += 1) listener?.waitsFor('the schema registry at x did not answer');
+        return opened.promise;
+      },
+    };
+    const connection = openingConnection({ clock, stderr }, transport);
+    await clock.advanceBy(5_000);
+    expect(stderr.text).toBe(
+      'millrace: connecting to the installation: the schema registry at x did not answer …\n',
+    );
+    opened.resolve({} as Connection);
+    await connection;
+    expect(clock.pending).toBe(0);
   });
 });
 
@@ -50,7 +89,7 @@ describe('a progress bar', () => {
     const clock = virtualClock();
     const stream = new CapturedOutput(true);
     let done = 5;
-    const progress = new Progress(stream, 10, clock, () => done);
+    const progress = new Progress(stream, clock, { total: 10, done: () => done, line: () => 'unused' });
     await clock.advanceBy(200);
     expect(stream.text).toContain(`${'█'.repeat(15)}${'░'.repeat(15)} 5 of 10`);
     done = 12;
@@ -61,13 +100,32 @@ describe('a progress bar', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('is silent elsewhere', async () => {
+  it('is a line in words on a terminal where nobody knows how many there are', async () => {
+    const clock = virtualClock();
+    const stream = new CapturedOutput(true);
+    const progress = new Progress(stream, clock, { done: () => 5, line: () => 'sent 5' });
+    await clock.advanceBy(200);
+    progress.end();
+    expect(stream.text).toBe('\r\u001b[2Ksent 5\r\u001b[2K');
+  });
+
+  it('is a line after 2 s and then every 10 s elsewhere', async () => {
     const clock = virtualClock();
     const stream = new CapturedOutput(false);
-    const progress = new Progress(stream, 10, clock, () => 5);
-    await clock.advanceBy(1_000);
-    progress.end();
+    let done = 0;
+    const progress = new Progress(stream, clock, { total: 10, done: () => done, line: () => `sent ${done}` });
+    await clock.advanceBy(1_900);
     expect(stream.text).toBe('');
+    done = 3;
+    await clock.advanceBy(10_000);
+    expect(stream.text).toBe('millrace: sent 3\n');
+    done = 8;
+    await clock.advanceBy(200);
+    expect(stream.text).toBe('millrace: sent 3\nmillrace: sent 8\n');
+    progress.end();
+    await clock.advanceBy(60_000);
+    expect(stream.text).toBe('millrace: sent 3\nmillrace: sent 8\n');
+    expect(clock.pending).toBe(0);
   });
 });
 

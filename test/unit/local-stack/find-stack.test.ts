@@ -1,7 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { findDocker, startDockerStack, stopDockerStack } from '../../../src/local-stack/docker-stack.ts';
+import {
+  findDocker,
+  startDockerStack,
+  startDockerStackAgain,
+  stopDockerStack,
+} from '../../../src/local-stack/docker-stack.ts';
 import { findStack } from '../../../src/local-stack/find-stack.ts';
 import { namedStack } from '../../../src/local-stack/named-stack.ts';
 import { temporaryFolder, writeProgram } from './temporary-folder.ts';
@@ -82,6 +87,21 @@ describe('Docker', () => {
     const folder = await temporaryFolder();
     const docker = await writeProgram(join(folder, 'docker'), dockerScript(0));
     expect(await findDocker({ PATH: `${folder}:/usr/bin:/bin` })).toBe(docker);
+  });
+
+  it('starts what is down of a project on the ports that its environment names, and makes nothing anew', async () => {
+    const folder = await temporaryFolder();
+    const script = dockerScript(0).replace('$KAFKA_PORT', '$KAFKA_PORT $REGISTRY_PORT $REDIS_PORT');
+    const docker = await writeProgram(join(folder, 'docker'), script);
+    const options = { docker, composeFile: '/x/docker-compose.yml', environment: { PATH: '/usr/bin:/bin' } };
+    await startDockerStackAgain(options, 'millrace-1', {
+      MILLRACE_KAFKA_BROKERS: '127.0.0.1:20001',
+      MILLRACE_REGISTRY_URL: 'http://127.0.0.1:20002/apis/ccompat/v7',
+      MILLRACE_REDIS_URL: 'redis://operator:operator@127.0.0.1:20003',
+    });
+    expect((await readFile(join(folder, 'calls'), 'utf8')).trim()).toBe(
+      '20001 20002 20003 compose --project-name millrace-1 --file /x/docker-compose.yml up --detach --wait --no-recreate kafka registry redis',
+    );
   });
 
   it('takes its containers down again when they cannot be started', async () => {

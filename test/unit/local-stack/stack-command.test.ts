@@ -1,27 +1,27 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { access, mkdir, writeFile } from 'node:fs/promises';
-import { createServer as createHttpServer } from 'node:http';
-import { type AddressInfo, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { stackCommand } from '../../../src/cli/stack.ts';
 import { readStackState, type StackState, writeStackState } from '../../../src/cli/stack-state.ts';
 import { isRunning } from '../../../src/local-stack/file-lock.ts';
 import { freePort } from '../../../src/local-stack/free-port.ts';
-import { commandLineOf } from '../../../src/local-stack/process-identity.ts';
+import { answering } from './stack-fixture.ts';
+import { startProcess } from './stack-processes.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 let file = '';
 let printed: string[] = [];
+let told: string[] = [];
 
 beforeEach(async () => {
+  for (const name of VARIABLES) vi.stubEnv(name, undefined);
   const cache = await temporaryFolder();
   vi.stubEnv('XDG_CACHE_HOME', cache);
   file = join(cache, 'millrace/run/stack.json');
   printed = [];
   vi.spyOn(console, 'log').mockImplementation((line: string) => void printed.push(line));
-  vi.spyOn(console, 'error').mockImplementation(() => undefined);
+  told = [];
+  vi.spyOn(console, 'error').mockImplementation((line: string) => void told.push(line));
 });
 
 afterEach(() => {
@@ -36,32 +36,7 @@ async function run(...args: string[]): Promise<string> {
   return printed.join('\n');
 }
 
-async function listen(server: Server): Promise<number> {
-  onTestFinished(() => void server.close());
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return (server.address() as AddressInfo).port;
-}
-
-/** The environment of a stack whose services answer. */
-async function answering(brokers = 1, redisAnswer = '+PONG'): Promise<Record<string, string>> {
-  const tcp = () =>
-    createServer((socket) => void socket.on('error', () => undefined).end(`${redisAnswer}\r\n`));
-  const kafka = await Promise.all(Array.from({ length: brokers }, () => listen(tcp())));
-  const registry = await listen(createHttpServer((_, response) => void response.end('[]')));
-  return {
-    MILLRACE_KAFKA_BROKERS: kafka.map((port) => `127.0.0.1:${port}`).join(','),
-    MILLRACE_REGISTRY_URL: `http://127.0.0.1:${registry}`,
-    MILLRACE_REDIS_URL: `redis://127.0.0.1:${await listen(tcp())}`,
-  };
-}
-
-async function startProcess(): Promise<{ pid: number; exited: Promise<unknown>; commandLine: string }> {
-  const child = spawn('/bin/sleep', ['600'], { stdio: 'ignore' });
-  await once(child, 'spawn');
-  onTestFinished(() => void child.kill('SIGKILL'));
-  const pid = child.pid ?? 0;
-  return { pid, exited: once(child, 'exit'), commandLine: (await commandLineOf(pid)) ?? '' };
-}
+const VARIABLES = ['MILLRACE_KAFKA_BROKERS', 'MILLRACE_REGISTRY_URL', 'MILLRACE_REDIS_URL'] as const;
 
 async function write(state: Partial<StackState>): Promise<void> {
   await writeStackState(file, { environment: {}, processes: [], ...state });
@@ -131,16 +106,18 @@ describe('millrace stack down', () => {
     const dir = join(await temporaryFolder(), 'data');
     await mkdir(join(dir, 'kafka-1'), { recursive: true });
     await write({ processes: [{ name: 'kafka-1', pid, commandLine }], dir });
-    expect(await run('down')).toBe('ended');
+    expect(await run('down')).toBe(`unset ${VARIABLES.join(' ')}`);
+    expect(told).toEqual(['ending kafka-1', 'ended']);
     expect(await exited).toEqual([null, 'SIGTERM']);
     await expect(access(dir)).rejects.toThrow(/ENOENT/);
-    expect(await run('down')).toBe('no stack is up');
+    expect(await run('down')).toBe('');
+    expect(told).toEqual(['ending kafka-1', 'ended', 'no stack is up']);
   });
 
   it('leaves a process alone that only has the pid of one of the stack', async () => {
     const { pid } = await startProcess();
     await write({ processes: [{ name: 'kafka-1', pid, commandLine: 'java kafka.Kafka' }] });
-    expect(await run('down')).toBe('ended');
+    expect(JSON.parse(await run('down', '--json'))).toMatchObject({ ended: true });
     expect(isRunning(pid)).toBe(true);
     expect(await readStackState(file)).toBeUndefined();
   });
@@ -148,8 +125,16 @@ describe('millrace stack down', () => {
   it('ends nothing by a state that cannot be read', async () => {
     await write({});
     await writeFile(file, '{"processes": [{"pid": 1');
-    expect(await run('down')).toBe('no stack is up');
+    expect(JSON.parse(await run('down', '--json'))).toEqual({ ended: false, unset: [] });
     await writeFile(file, '{"environment": {}, "processes": [{"name": "x", "pid": -1, "commandLine": "x"}]}');
-    expect(await run('down')).toBe('no stack is up');
+    expect(JSON.parse(await run('down', '--json'))).toEqual({ ended: false, unset: [] });
+  });
+
+  it('says which addresses a shell may forget, and none of somebody else’s', async () => {
+    const environment = await answering();
+    await write({ environment });
+    vi.stubEnv('MILLRACE_KAFKA_BROKERS', environment['MILLRACE_KAFKA_BROKERS']);
+    vi.stubEnv('MILLRACE_REDIS_URL', 'redis://redis.example:6379');
+    expect(await run('down')).toBe('unset MILLRACE_KAFKA_BROKERS MILLRACE_REGISTRY_URL');
   });
 });

@@ -6,6 +6,10 @@ import { readStackState, removeStackState, writeStackState } from '../../../src/
 import { temporaryFolder } from './temporary-folder.ts';
 
 const names = fc.string({ minLength: 1 });
+const launches = fc.record(
+  { command: names, arguments: fc.array(fc.string()), workingDirectory: names, logFile: names },
+  { noNullPrototype: true },
+);
 const states = fc.record(
   {
     environment: fc.dictionary(
@@ -14,7 +18,10 @@ const states = fc.record(
       { noNullPrototype: true },
     ),
     processes: fc.array(
-      fc.record({ name: names, pid: fc.integer({ min: 1, max: 4_194_304 }), commandLine: names }),
+      fc.record(
+        { name: names, pid: fc.integer({ min: 1, max: 4_194_304 }), commandLine: names, launch: launches },
+        { requiredKeys: ['name', 'pid', 'commandLine'], noNullPrototype: true },
+      ),
       { maxLength: 5 },
     ),
     dir: fc.string(),

@@ -84,6 +84,20 @@ describe('an open loop', () => {
     expect(await start({ signal: stop.signal }).driving).toMatchObject({ sent: 0 });
   });
 
+  it('waits no longer than a moment for what is under way when it is aborted, on a bus that does not answer', async () => {
+    const stop = new AbortController();
+    const { clock, driving } = start({
+      requestsMax: 2,
+      signal: stop.signal,
+      send: () => new Promise(() => undefined),
+    });
+    await clock.advanceBy(5_000);
+    stop.abort();
+    await clock.advanceBy(300);
+    expect(await driving).toMatchObject({ sent: 2 });
+    expect(clock.pending).toBe(0);
+  });
+
   it('counts what the bus refused, and goes on', async () => {
     const { clock, driving } = start({
       requestsMax: 4,

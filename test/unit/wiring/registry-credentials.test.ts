@@ -12,12 +12,17 @@ let server: Server | undefined;
 /** The Authorization header of each request. */
 let seen: Set<string | undefined>;
 
-/** As much of a registry as registering takes; it serves whoever shows `expected`. */
-async function serve(expected: string | undefined): Promise<string> {
+/** As much of a registry as registering takes; it serves whoever shows `expected`, after it was away for the first `away` requests. */
+async function serve(expected: string | undefined, away = 0): Promise<string> {
   const levels = new Map<string, string>();
   let ids = 0;
   const listening = createServer(async (request, response) => {
     seen.add(request.headers.authorization);
+    if (away > 0) {
+      away -= 1;
+      response.writeHead(503).end('away');
+      return;
+    }
     const path = request.url ?? '';
     const answer = (status: number, body: object): void => {
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
@@ -71,6 +76,37 @@ describe('the schema registry', () => {
     expect(refused).toMatchObject({ code: 'INVALID_CONFIG' });
     expect(String(refused)).toMatch(/credentials of the schema registry/);
     expect(String(refused)).not.toContain('cret');
+  });
+
+  it('that is away is told to whoever listens, and not logged', async () => {
+    const url = await serve(undefined, 3);
+    const telemetry = silentTelemetry();
+    const heard: string[] = [];
+    const { settings } = loadSettings({ MILLRACE_REGISTRY_URL: url });
+    await registerSchemas(settings, telemetry, systemClock(), {
+      waitsFor: (what) => void heard.push(what),
+    });
+    expect(new Set(heard).size).toBe(1);
+    expect(heard[0]).toContain(`the schema registry at ${url} did not answer`);
+    expect(telemetry.logs).toEqual([]);
+  });
+
+  it('that is away for long is logged less and less often where nobody listens', async () => {
+    const url = await serve(undefined, 3_000);
+    const telemetry = silentTelemetry();
+    const clock = { ...systemClock() };
+    const { settings } = loadSettings({ MILLRACE_REGISTRY_URL: url });
+    let waits = 0;
+    const registering = registerSchemas(settings, telemetry, {
+      ...clock,
+      // The ninth wait never ends.
+      after: (_, callback) => {
+        waits += 1;
+        return waits < 9 ? clock.after(0, callback) : () => undefined;
+      },
+    });
+    await Promise.race([registering, expect.poll(() => waits, { timeout: 20_000 }).toBe(9)]);
+    expect(telemetry.logs.map(({ fields }) => fields['failures'])).toEqual([1, 2, 4, 8]);
   });
 
   it('has a password that is shown masked', () => {

@@ -12,6 +12,8 @@ export const KAFKAJS_VERSION = '2.2.4';
 export interface RequestQueue {
   readonly pending: readonly unknown[];
   scheduleCheckPendingRequests(): void;
+  /** Resolves when nothing is pending or in flight. */
+  waitForPendingRequests(): Promise<void>;
 }
 
 export interface Encoder {

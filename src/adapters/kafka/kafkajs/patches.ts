@@ -91,6 +91,7 @@ export function applyPatches(): void {
   }
   applied = true;
   stopIdleTimers();
+  shareWaits();
   replaceChecksum();
   replaceProduceRequests();
   growWithoutFilling();
@@ -112,6 +113,24 @@ function stopIdleTimers(): void {
   const { scheduleCheckPendingRequests } = prototype;
   prototype.scheduleCheckPendingRequests = function schedule() {
     if (this.pending.length > 0) scheduleCheckPendingRequests.call(this);
+  };
+}
+
+/**
+ * Every request that fails with its connection closes both connections to the broker, and each waits for what the other still has in flight with
+ * a listener of its own: with more than ten of them, on a broker that does not answer, Node warns of a leak.
+ */
+function shareWaits(): void {
+  const { prototype } = requestQueueClass();
+  const { waitForPendingRequests } = prototype;
+  const waits = new WeakMap<object, Promise<void>>();
+  prototype.waitForPendingRequests = function wait() {
+    let waiting = waits.get(this);
+    if (waiting === undefined) {
+      waiting = waitForPendingRequests.call(this).finally(() => waits.delete(this));
+      waits.set(this, waiting);
+    }
+    return waiting;
   };
 }
 

@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events';
 import { createRequire } from 'node:module';
 import { crc32c } from '@node-rs/crc32';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -31,6 +32,7 @@ const load = <T>(path: string) => require(`kafkajs/src/${path}`) as T;
 /** As they are before any patch. */
 const source = {
   schedule: requestQueueClass().prototype.scheduleCheckPendingRequests.toString(),
+  wait: requestQueueClass().prototype.waitForPendingRequests.toString(),
   grow: encoderClass().prototype.ensureAvailable.toString(),
   remove: brokerPoolClass().prototype.removeBroker.toString(),
   recover: consumerGroupClass().prototype.recoverFromOffsetOutOfRange.toString(),
@@ -53,7 +55,7 @@ describe('kafkajs as it is installed', () => {
   it('is the version that the patches were made for', () => expect(installedVersion()).toBe(KAFKAJS_VERSION));
 
   it.each([
-    ['RequestQueue', requestQueueClass, ['scheduleCheckPendingRequests']],
+    ['RequestQueue', requestQueueClass, ['scheduleCheckPendingRequests', 'waitForPendingRequests']],
     ['Encoder', encoderClass, ['ensureAvailable']],
     ['Broker', brokerClass, ['metadata', 'fetch']],
     ['BrokerPool', brokerPoolClass, ['removeBroker']],
@@ -72,6 +74,11 @@ describe('kafkajs as it is installed', () => {
       'a timer though nothing is pending',
       source.schedule,
       /if \(this\.pending\.length > 0\) \{[^}]*\}\s*this\.throttleCheckTimeoutId = setTimeout/,
+    ],
+    [
+      'a listener for each that waits for a connection’s requests',
+      source.wait,
+      /this\.once\(REQUEST_QUEUE_EMPTY/,
     ],
     ['zeros in a buffer that grows', source.grow, /Buffer\.alloc\(/],
     ['a broker that is forgotten with its connection', source.remove, /delete this\.brokers/],
@@ -105,6 +112,22 @@ describe('the patches', () => {
     queue.scheduleCheckPendingRequests();
     expect(queue.throttleCheckTimeoutId).not.toBeNull();
     clearTimeout(queue.throttleCheckTimeoutId ?? undefined);
+  });
+
+  it('wait for the requests of a connection with one listener, however many close it, and again later', async () => {
+    type Queue = EventEmitter & { inflight: Map<number, object>; waitForPendingRequests(): Promise<void> };
+    const Queue = requestQueueClass() as unknown as new (options: object) => Queue;
+    const queue = new Queue({ clientId: 'c', broker: 'b', logger: { debug: () => undefined } });
+    for (let round = 0; round < 2; round += 1) {
+      queue.inflight.set(1, {});
+      const waits = Array.from({ length: 12 }, () => queue.waitForPendingRequests());
+      expect(queue.listenerCount('requestQueueEmpty')).toBe(1);
+      queue.inflight.clear();
+      queue.emit('requestQueueEmpty');
+      await Promise.all(waits);
+      expect(queue.listenerCount('requestQueueEmpty')).toBe(0);
+    }
+    await queue.waitForPendingRequests();
   });
 
   it('put the fast checksum where kafkajs looks for its own, and it is the same', () => {

@@ -46,7 +46,9 @@ describe('TopicCatalog', () => {
   });
 
   it('says that a topic does not exist, at once where it is only asked for its partitions', async () => {
-    await expect(catalog.partitionCount('missing')).rejects.toThrow(/does not exist/);
+    await expect(catalog.partitionCount('missing')).rejects.toThrow(
+      /does not exist \(got "missing"\)\. .*`millrace topics apply`.*MILLRACE_PREFIX/,
+    );
   });
 
   it('does not believe a broker that has only just started and does not know a topic that was there', async () => {

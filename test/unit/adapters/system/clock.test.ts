@@ -7,6 +7,7 @@ describe('systemClock', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'] });
   });
   afterEach(() => {
+    vi.restoreAllMocks();
     vi.useRealTimers();
   });
 
@@ -24,6 +25,26 @@ describe('systemClock', () => {
     expect(called).toBe(false);
     vi.advanceTimersByTime(1);
     expect(called).toBe(true);
+  });
+
+  it('asks Node for no negative delay where a call took longer than its period', () => {
+    const clock = systemClock();
+    const delays: unknown[] = [];
+    const realSetTimeout = globalThis.setTimeout;
+    vi.spyOn(globalThis, 'setTimeout').mockImplementation(((callback: () => void, delayMs: number) => {
+      delays.push(delayMs);
+      return realSetTimeout(callback, delayMs);
+    }) as typeof setTimeout);
+    let calls = 0;
+    const cancel = clock.every(10, () => {
+      calls += 1;
+      vi.setSystemTime(Date.now() + 26);
+      vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 26);
+    });
+    vi.advanceTimersByTime(100);
+    cancel();
+    expect(calls).toBeGreaterThan(1);
+    expect(delays.filter((delay) => !(Number(delay) >= 0))).toEqual([]);
   });
 
   it('reaches beyond the longest timer', () => {
