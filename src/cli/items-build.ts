@@ -25,8 +25,6 @@ interface BuildFlags {
   json?: boolean;
 }
 
-const PROGRESS_AFTER_MS = 2_000;
-
 /** `millrace items build`: a CSV or Parquet file becomes an item table of a model version. */
 export function itemsBuildCommand(context: CliContext): Command {
   return new Command('build')
@@ -132,7 +130,12 @@ async function writeTable(
   const writer = await ItemTableWriter.open(options).catch((error: unknown) => {
     throw fileError('the table cannot be written', options.folder, error, 'written');
   });
-  const progress = slowProgress(context, source);
+  const progress = new Progress(context.stderr, context.clock, {
+    total: source.total,
+    done: () => source.done(),
+    line: () =>
+      `building: ${Math.floor((source.done() / Math.max(1, source.total)) * 100)} % of the source read`,
+  });
   try {
     for await (const rows of source.rows()) {
       if (over.aborted) throw new MillraceError('CLOSED', 'the build was interrupted; nothing was changed');
@@ -146,20 +149,6 @@ async function writeTable(
     progress.end();
     await writer.discard();
   }
-}
-
-/** A bar once it takes longer than 2 s. */
-function slowProgress({ clock, stderr }: CliContext, source: ItemSource): { end(): void } {
-  let progress: Progress | undefined;
-  const cancel = clock.after(PROGRESS_AFTER_MS, () => {
-    progress = new Progress(stderr, source.total, clock, () => source.done());
-  });
-  return {
-    end() {
-      cancel();
-      progress?.end();
-    },
-  };
 }
 
 function readDefault(text: string): DefaultRow {
