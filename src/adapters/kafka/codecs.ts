@@ -55,8 +55,13 @@ export const snappy: Codec = {
   },
 };
 
-/** By the number that stands in a batch's attributes; 0 is none. */
-export const CODECS: readonly (Codec | undefined)[] = [undefined, gzipped, snappy, lz4, zstd];
+/** By the number that stands in a batch's attributes, where 0 is none. */
+export const CODECS: ReadonlyMap<number, Codec> = new Map([
+  [1, gzipped],
+  [2, snappy],
+  [3, lz4],
+  [4, zstd],
+]);
 
 /** Node's own bound: reached piece by piece, before more is taken. */
 async function bounded(decompress: Decompress, bytes: Buffer, bytesMax: number): Promise<Buffer> {

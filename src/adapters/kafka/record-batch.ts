@@ -152,11 +152,10 @@ async function readRecords(
 
 /** Undefined for what is not packed. @throws Error for a number that is not known here */
 function codecOf(compression: number): Codec | undefined {
-  if (compression >= CODECS.length)
-    throw new Error(
-      `records of the compression ${compression} cannot be read, only of 0 to ${CODECS.length - 1}`,
-    );
-  return CODECS[compression];
+  const codec = CODECS.get(compression);
+  if (compression === 0 || codec !== undefined) return codec;
+  const known = [...CODECS.keys()].join(', ');
+  throw new Error(`records of the compression ${compression} cannot be read, only of 0, ${known}`);
 }
 
 const NO_HEADERS: Headers = Object.freeze({});
