@@ -1,8 +1,7 @@
-"""From a trained ranker to a model repository entry: the ONNX graph and config.yaml."""
+"""From a trained ranker to its ONNX graph, and how requests are packed into a call of it."""
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import onnxruntime
 import torch
 
 from catalogue import ITEM_WIDTH
-from population import HISTORY_MAX, USER_WIDTH
+from population import USER_WIDTH
 from ranker import Probabilities
 
 OPSET = 20
@@ -19,8 +18,6 @@ FAMILY = "ranker"
 REPOSITORY = Path(__file__).parent / "repository"
 INPUTS = ["user", "history", "history_length", "item", "request_index"]
 OUTPUTS = ["click", "conversion"]
-CANDIDATES_MAX = 2048
-TENSOR_BYTES_MAX = 4 * (USER_WIDTH + HISTORY_MAX * ITEM_WIDTH + CANDIDATES_MAX * ITEM_WIDTH)
 DIMENSIONS = {"user": "B", "history": "BT", "history_length": "B", "item": "N", "request_index": "N", "click": "N", "conversion": "N"}
 
 
@@ -84,41 +81,3 @@ def pack(requests: list[dict[str, np.ndarray]], rng: np.random.Generator | None 
         "request_index": index[order],
     }
     return packed, order
-
-
-def write_config(folder: Path, version: int, variant: str, description: str) -> None:
-    """config.yaml as README.md defines it, with the digest of the model file beside it."""
-    digest = hashlib.sha256((folder / "model.onnx").read_bytes()).hexdigest()
-    (folder / "config.yaml").write_text(f"""\
-# Trained on a synthetic catalogue: its scores mean nothing for real traffic. Format: models/README.md.
-format: 1
-family: {FAMILY}
-version: {version}
-variant: {variant}
-synthetic: true
-description: {description}
-model:
-  file: model.onnx
-  digest: sha256:{digest}
-  opset: {OPSET}
-inputs:
-  - {{ name: user, side: request, datatype: FP32, shape: [-1, {USER_WIDTH}], axes: [request, feature] }}
-  - {{ name: history, side: request, datatype: FP32, shape: [-1, -1, {ITEM_WIDTH}], axes: [request, sequence, feature], optional: true }}
-  - {{ name: history_length, side: request, datatype: INT64, shape: [-1], axes: [request], lengthOf: history }}
-  - {{ name: item, side: candidate, datatype: FP32, shape: [-1, {ITEM_WIDTH}], axes: [candidate, feature] }}
-  - {{ name: request_index, side: index, datatype: INT64, shape: [-1], axes: [candidate] }}
-heads:
-  - {{ name: click, datatype: FP32, axes: [candidate], shape: [-1], probability: true, meaning: probability of a click }}
-  - {{ name: conversion, datatype: FP32, axes: [candidate], shape: [-1], probability: true, meaning: probability of a conversion given a click }}
-hints:
-  - {{ name: conversionWeight, default: 1 }}
-rankBy: click * (0.2 + conversionWeight * conversion)
-slaMs: 100
-calibrationTarget: synthetic-catalogue-v1/click,conversion-given-click
-limits:
-  candidatesMax: {CANDIDATES_MAX}
-  sequenceLengthMax: {HISTORY_MAX}
-  tensorBytesMax: {TENSOR_BYTES_MAX}
-golden: golden.json
-cost: cost.json
-""")

@@ -10,7 +10,6 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 
 import training
@@ -19,11 +18,13 @@ from catalogue_files import make_demo_users
 from checks import check_graph, measure_sharing
 from cost import write_cost
 from evaluation import CANDIDATES, REQUESTS, held_out_impressions, measure_model, measure_references
-from export import FAMILY, REPOSITORY, export_onnx, open_session, write_config
+from config_file import CLICK_AND_CONVERSION, write_config
+from export import FAMILY, OUTPUTS, REPOSITORY, export_onnx, open_session
 from golden import write_golden
 from model_card import write_card
 from population import Population
 from ranker import Ranker
+from spread import spread
 
 METRICS = Path(__file__).parent / "metrics.json"
 
@@ -51,19 +52,6 @@ VERSIONS = [
 ]
 
 
-def spread(runs: list[dict[str, float]]) -> dict[str, dict]:
-    """Per metric: mean, standard deviation over seeds, and each seed's value."""
-    values = {name: [run[name] for run in runs] for name in runs[0]}
-    return {
-        name: {
-            "mean": round(float(np.mean(found)), 5),
-            "std": round(float(np.std(found, ddof=1)), 5) if len(found) > 1 else None,
-            "perSeed": [round(float(value), 5) for value in found],
-        }
-        for name, found in values.items()
-    }
-
-
 def make_ranker(version: Version, seed: int) -> Ranker:
     torch.manual_seed(seed)
     return Ranker(**version.widths)
@@ -76,13 +64,13 @@ def write_version(version: Version, ranker: Ranker, catalogue: Catalogue, people
     export_onnx(ranker, folder / "model.onnx")
     session = open_session(folder / "model.onnx")
     checked = check_graph(ranker, session, catalogue, people)
-    write_config(folder, version.number, version.variant, f"{version.description}, trained on a synthetic catalogue")
-    write_golden(folder, version.number, session, catalogue, people)
+    write_config(folder, FAMILY, version.number, version.variant, f"{version.description}, trained on a synthetic catalogue", CLICK_AND_CONVERSION)
+    write_golden(folder, FAMILY, version.number, CLICK_AND_CONVERSION.heads, lambda inputs: session.run(OUTPUTS, inputs), catalogue, people)
     return {
         "parameters": sum(parameter.numel() for parameter in ranker.parameters()),
         "modelBytes": (folder / "model.onnx").stat().st_size,
         "checks": {name: float(f"{value:.2g}") for name, value in checked.items()},
-        "cost": write_cost(folder, version.number, session, ["1", "N", "T"]),
+        "cost": write_cost(folder, FAMILY, version.number, session, ["1", "N", "T"]),
         "sharing": measure_sharing(session, catalogue, people, 256),
     }
 

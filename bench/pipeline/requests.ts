@@ -27,17 +27,29 @@ interface Template {
   idAt: number;
 }
 
-/** Requests from the catalogue with as many candidates as fit into `bytes`. */
-export function encodedRequests(bytes: number, codec: RecordCodec<ScoreRequest>): EncodedRequests {
+/** So many candidates, their rows inline or their ids alone. */
+export interface ExactRequests {
+  candidates: number;
+  byIds: boolean;
+}
+
+/** Requests from the catalogue, of just these candidates, or with as many as fit into so many bytes. */
+export function encodedRequests(
+  size: number | ExactRequests,
+  codec: RecordCodec<ScoreRequest>,
+): EncodedRequests {
   const catalogue = readCatalogue(join(import.meta.dirname, '../../models/catalogue'));
   const maker = createRequestMaker(catalogue, seededRandom(SEED).stream('requests'), {
     deadlineMs: DEADLINE_MS,
   });
-  const sizeOf = (candidates: number): number =>
-    codec.encode(maker.make(idOf(0), shapeOf(candidates))).length;
-  const perCandidate = (sizeOf(21) - sizeOf(1)) / 20;
-  const candidates = Math.max(1, 1 + Math.floor((bytes - sizeOf(1)) / perCandidate));
-  const requests = Array.from({ length: DISTINCT_REQUESTS }, () => maker.make(idOf(0), shapeOf(candidates)));
+  const byIds = typeof size === 'object' && size.byIds;
+  const make = (candidates: number): ScoreRequest => {
+    const request = maker.make(idOf(0), shapeOf(candidates));
+    return byIds ? { ...request, candidateTensors: [] } : request;
+  };
+  const candidates =
+    typeof size === 'object' ? size.candidates : fitting(size, (n) => codec.encode(make(n)).length);
+  const requests = Array.from({ length: DISTINCT_REQUESTS }, () => make(candidates));
   const templates = requests.map((request): Template => {
     const value = codec.encode(request);
     return { value, idAt: value.indexOf(idOf(0)) };
@@ -55,6 +67,12 @@ export function encodedRequests(bytes: number, codec: RecordCodec<ScoreRequest>)
       return { key, value };
     },
   };
+}
+
+function fitting(bytes: number, sizeOf: (candidates: number) => number): number {
+  const one = sizeOf(1);
+  const perCandidate = (sizeOf(21) - one) / 20;
+  return Math.max(1, 1 + Math.floor((bytes - one) / perCandidate));
 }
 
 function shapeOf(candidates: number): RequestShape {

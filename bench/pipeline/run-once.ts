@@ -12,14 +12,14 @@ import { kafkaTransport } from '../../src/wiring/runtime.ts';
 import { countRelayed, readBooks } from './books.ts';
 import { Load, type Observed, type WarmUp } from './load.ts';
 import { cpuMs, machineBusyMs, quietMachine } from './machine.ts';
-import { encodedRequests } from './requests.ts';
+import { type ExactRequests, encodedRequests } from './requests.ts';
 import { startStreams } from './streams.ts';
 import { type Environment, type Subject, startAllStages, startRelay, startServices } from './subject.ts';
 
 /** What stands between ingress and scored-results. */
 export type Variant =
   | { kind: 'relay'; layout: Layout; patched: boolean; resultBytes?: number }
-  | { kind: 'pipeline'; layout: Layout; environment?: Environment }
+  | { kind: 'pipeline'; layout: Layout; environment?: Environment; requests?: ExactRequests }
   | { kind: 'streams' };
 
 /** All in one process, or a process for each hop. */
@@ -32,6 +32,8 @@ export interface RunOptions {
   load: LoadPlan;
   warmUp: WarmUp;
   measureMs: number;
+  /** Waits for no quiet moment. */
+  disturbed?: boolean;
 }
 
 export interface RunResult extends Observed {
@@ -69,7 +71,7 @@ export function newEnvironment(stack: Stack, variant?: Variant): Record<string, 
 
 /** One measurement: topics and processes of its own, warm-up, load, then the books; all gone afterwards. @throws Error where a request was lost */
 export async function runOnce(stack: Stack, variant: Variant, options: RunOptions): Promise<RunResult> {
-  await quietMachine(QUIET_SHARE_MAX, QUIET_PATIENCE_MS);
+  if (options.disturbed !== true) await quietMachine(QUIET_SHARE_MAX, QUIET_PATIENCE_MS);
   const environment = newEnvironment(stack, variant);
   const { settings } = loadSettings(environment);
   const client = await kafkaTransport(settings, silentTelemetry()).open();
@@ -77,7 +79,8 @@ export async function runOnce(stack: Stack, variant: Variant, options: RunOption
   try {
     await applyTopics(settings, client.bus);
     subject = await startSubject(variant, settings, environment, client);
-    const result = await underLoad(stack, subject, client, options);
+    const requests = (variant.kind === 'pipeline' ? variant.requests : undefined) ?? options.requestBytes;
+    const result = await underLoad(stack, subject, client, options, requests);
     await subject.stop();
     subject = undefined;
     await checkBooks(variant, client);
@@ -124,13 +127,14 @@ async function underLoad(
   subject: Subject,
   client: Connection,
   options: RunOptions,
+  requests: number | ExactRequests,
 ): Promise<RunResult> {
   const meter = new CpuMeter(subject.pids, stack);
   const load = await Load.open({
     bus: client.bus,
     ingress: client.topics.ingress(),
     results: client.topics.fixed('scored-results'),
-    requests: encodedRequests(options.requestBytes, client.codecs.for('ScoreRequest')),
+    requests: encodedRequests(requests, client.codecs.for('ScoreRequest')),
     onMeasuring: (at) => (at === 'start' ? meter.start() : meter.stop()),
   });
   const { warmUp, measureMs } = options;

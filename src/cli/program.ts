@@ -5,6 +5,7 @@ import { configCommand } from './config.ts';
 import type { CliContext } from './context.ts';
 import { controlCommand } from './control.ts';
 import { dlqCommand } from './dlq.ts';
+import { itemsCommand } from './items.ts';
 import { modelCommand } from './model.ts';
 import { policyCommand } from './policy.ts';
 import { replayCommand } from './replay.ts';
@@ -53,6 +54,7 @@ export function program(context: CliContext): Command {
     .addCommand(dlqCommand(context))
     .addCommand(policyCommand(context))
     .addCommand(modelCommand(context))
+    .addCommand(itemsCommand(context))
     .addCommand(controlCommand(context))
     .addCommand(configCommand(context));
   inheritSettings(root);

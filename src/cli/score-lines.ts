@@ -20,6 +20,7 @@ export function scoreLines(shown: ShownResult, options: ScoreLinesOptions): stri
     headline(shown, options),
     ...(shown.reason === null ? [] : [`  ${shown.reason.code}: ${shown.reason.message}`]),
     ...absentLines(options.absentInputs),
+    ...itemLines(shown),
     ...candidateLines(shown, options.top, dim),
     ...routeLines(shown),
     timingLine(shown),
@@ -36,6 +37,12 @@ function headline(shown: ShownResult, { color, transport }: ScoreLinesOptions): 
 function absentLines(absentInputs: readonly string[]): string[] {
   if (absentInputs.length === 0) return [];
   return [`  note: the request has no ${absentInputs.join(', no ')}, so it was scored without`];
+}
+
+function itemLines({ itemTableVersion, unknownIds }: ShownResult): string[] {
+  if (itemTableVersion === '') return [];
+  const unknown = unknownIds === 0 ? '' : `; unknown ids: ${unknownIds}, scored by its default row`;
+  return [`  items of ${itemTableVersion}${unknown}`];
 }
 
 function candidateLines(shown: ShownResult, top: number, dim: (text: string) => string): string[] {

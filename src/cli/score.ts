@@ -117,10 +117,13 @@ async function resultInTime(
   }
 }
 
-/** The packaged model's candidates have titles, where the catalogue is there (a container goes without). */
+/** The families in models/repository: what they score are items of the synthetic catalogue. */
+const TRAINED_ON_CATALOGUE: ReadonlySet<string> = new Set(['ranker', 'dcn', 'two-tower']);
+
+/** A packaged model's candidates have titles, where the catalogue is there (a container goes without). */
 function titlesFor(settings: Settings, { model }: ScoredResult): Titles | undefined {
   const folder = packaged('', 'models', 'catalogue');
-  if (settings.models !== '' || model !== 'ranker' || !existsSync(folder)) return undefined;
+  if (settings.models !== '' || !TRAINED_ON_CATALOGUE.has(model) || !existsSync(folder)) return undefined;
   const { itemIds, titles } = readCatalogue(folder);
   return new Map(itemIds.map((id, index) => [String(id), titles[index] ?? '']));
 }

@@ -168,6 +168,9 @@ const worker = z.strictObject({
   modelUnloadAfterMs: durationMs
     .default(600_000)
     .describe('A published version that no policy in use names any more is unloaded so long after.'),
+  itemTablesLookMs: durationMs
+    .default(5_000)
+    .describe('How often a worker looks whether other item tables lie in the model folder.'),
   intraOpThreads: z.number().int().min(1).max(64).default(1).describe('Threads of one model run.'),
   heartbeatMs: durationMs.default(200).describe('Period of pool status.'),
   ackCoalesceMs: z

@@ -10,9 +10,8 @@ import { packageRoot } from './package-root.ts';
  * @throws MillraceError INVALID_CONFIG where it cannot be read
  */
 export function readUserFile(file: string, what = 'the file'): Buffer {
-  const isPackaged = file.startsWith('examples/') && !existsSync(file);
   try {
-    return readFileSync(isPackaged ? join(packageRoot(), file) : file);
+    return readFileSync(userFilePath(file));
   } catch (error) {
     throw fileError(`${what} cannot be read`, file, error, 'read');
   }
@@ -34,6 +33,12 @@ export function writeUserFile(
   } catch (error) {
     throw fileError('the file cannot be written', file, error, 'written');
   }
+}
+
+/** Where the file that the user named lies; `examples/…` as in `readUserFile`. */
+export function userFilePath(file: string): string {
+  const isPackaged = file.startsWith('examples/') && !existsSync(file);
+  return isPackaged ? join(packageRoot(), file) : file;
 }
 
 type Reason = readonly [reason: string, advice: string];

@@ -15,6 +15,7 @@ export const ERROR_CODES = {
   INVALID_TENSOR: { retryable: false },
   NON_FINITE: { retryable: false },
   UNKNOWN_MODEL: { retryable: false },
+  UNKNOWN_ITEM: { retryable: false },
   LIMIT_EXCEEDED: { retryable: false },
   OVERLOADED: { retryable: true },
   NO_CAPACITY: { retryable: true },

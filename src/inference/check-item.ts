@@ -2,7 +2,9 @@ import { MillraceError } from '../core/errors.ts';
 import { firstNonFinite } from '../core/request/finite.ts';
 import type { Tensor } from '../core/request/tensor.ts';
 import type { ScoreItem } from '../ports/accelerator.ts';
+import { type CandidateRows, rowsFromTable } from './candidate-rows.ts';
 import type { InputLayout, SentInput } from './input-layout.ts';
+import { VersionTables } from './items/version-tables.ts';
 
 /** An item whose tensors may be packed as they are. */
 export interface CheckedItem {
@@ -13,18 +15,22 @@ export interface CheckedItem {
   /** By position of the layout's lengths. */
   lengths: readonly number[];
   /** By position of the layout's candidate inputs: the rows of the candidates [0, count). */
-  candidate: readonly Uint8Array[];
+  candidate: readonly CandidateRows[];
   /** Candidates to score. */
   count: number;
 }
 
 /**
  * Holds an item against the model's inputs; reads the tensors of the request and the candidates [0, scoreLimit), no more.
- * A request tensor may have a leading axis of 1.
+ * A request tensor may have a leading axis of 1. Rows of a candidate input that is not sent come from its item table; what is sent is fresher.
  * @throws MillraceError INVALID_TENSOR (missing, unknown, repeated, wrong datatype, shape or byte count), LIMIT_EXCEEDED,
- *   NON_FINITE (names the tensor and the index of the element)
+ *   NON_FINITE (names the tensor and the index of the element), UNKNOWN_ITEM
  */
-export function checkItem(layout: InputLayout, item: ScoreItem): CheckedItem {
+export function checkItem(
+  layout: InputLayout,
+  item: ScoreItem,
+  tables: VersionTables = VersionTables.none,
+): CheckedItem {
   const { requestTensors, candidateTensors, scoreLimit } = item;
   if (!Number.isInteger(scoreLimit) || scoreLimit < 0) {
     throw new MillraceError('INVALID_REQUEST', 'scoreLimit is no count', {
@@ -45,7 +51,7 @@ export function checkItem(layout: InputLayout, item: ScoreItem): CheckedItem {
     request: sent.map((one) => one.contents),
     requestRows: rows,
     lengths: layout.lengths.map(({ name, of }) => sentLength(name, requestTensors, rows[of] ?? 0)),
-    candidate: candidatePrefixes(layout.candidate, candidateTensors, scoreLimit),
+    candidate: candidateRows(layout.candidate, item, tables),
     count: scoreLimit,
   };
 }
@@ -117,14 +123,16 @@ function sentLength(name: string, tensors: readonly Tensor[], rows: number): num
   });
 }
 
-function candidatePrefixes(
+function candidateRows(
   inputs: readonly SentInput[],
-  tensors: readonly Tensor[],
-  count: number,
-): Uint8Array[] {
+  { candidateTensors, candidateIds, scoreLimit: count }: ScoreItem,
+  tables: VersionTables,
+): CandidateRows[] {
   let candidates: number | undefined;
   return inputs.map((input) => {
-    const tensor = find(input.name, tensors);
+    const tensor = find(input.name, candidateTensors);
+    if (tensor === undefined && input.table !== undefined)
+      return rowsFromTable(input.table, candidateIds, tables, count);
     if (tensor === undefined) throw missing(input.name);
     const rows = tensor.shape[0] ?? -1;
     checkShape(input, tensor, tensor.shape.slice(1), rows);

@@ -1,6 +1,6 @@
 import { type InputContract, isSequence } from '../core/request/family.ts';
 import { ELEMENT_BYTES } from '../core/request/tensor.ts';
-import type { ModelLimits, ModelVersion, TileInputs } from './repository/model-version.ts';
+import type { ModelLimits, ModelVersion, TableInput, TileInputs } from './repository/model-version.ts';
 
 /** An input whose rows requests send. */
 export interface SentInput {
@@ -12,6 +12,8 @@ export interface SentInput {
   /** How many rows a request has: one, as many as its sequence is long, or one per candidate. */
   rows: 'one' | 'sequence' | 'candidate';
   required: boolean;
+  /** Where the rows come from if only ids are sent. */
+  table: TableInput | undefined;
 }
 
 /** The inputs of a model by how they are packed. */
@@ -30,15 +32,15 @@ export interface InputLayout {
   limits: ModelLimits;
 }
 
-export function inputLayout({ inputs, tiles, limits }: ModelVersion): InputLayout {
+export function inputLayout({ inputs, tables, tiles, limits }: ModelVersion): InputLayout {
   const on = (side: InputContract['side']): InputContract[] => inputs.filter((input) => input.side === side);
   const names = (some: readonly InputContract[]): string[] => some.map((input) => input.name);
   const request = on('request');
   const [index] = on('request-index');
   if (index === undefined) throw new RangeError('a model without a request index cannot be packed');
   return {
-    request: request.map(sentInput),
-    candidate: on('candidate').map(sentInput),
+    request: request.map((input) => sentInput(input, tables)),
+    candidate: on('candidate').map((input) => sentInput(input, tables)),
     requestNames: names([...request, ...on('request-length')]),
     candidateNames: names(on('candidate')),
     lengths: on('request-length').map(({ name, lengthOf }) => ({
@@ -51,10 +53,11 @@ export function inputLayout({ inputs, tiles, limits }: ModelVersion): InputLayou
   };
 }
 
-function sentInput(input: InputContract): SentInput {
+function sentInput(input: InputContract, tables: readonly TableInput[]): SentInput {
   const { name, datatype, required } = input;
   const rows = input.side === 'candidate' ? 'candidate' : isSequence(input) ? 'sequence' : 'one';
   const rowShape = rows === 'one' ? input.shape : input.shape.slice(1);
+  const table = tables.find((one) => one.input === name);
   const elements = rowShape.reduce((product, size) => product * size, 1);
-  return { name, datatype, rowShape, rowBytes: elements * ELEMENT_BYTES[datatype], rows, required };
+  return { name, datatype, rowShape, rowBytes: elements * ELEMENT_BYTES[datatype], rows, required, table };
 }

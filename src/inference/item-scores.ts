@@ -1,5 +1,5 @@
 import { MillraceError } from '../core/errors.ts';
-import type { ItemResult } from '../ports/accelerator.ts';
+import type { ItemResult, ItemTableUse } from '../ports/accelerator.ts';
 import type { ModelVersion } from './repository/model-version.ts';
 
 /**
@@ -11,6 +11,7 @@ export function itemResult(
   heads: readonly Float32Array[],
   hints: Readonly<Record<string, number>>,
   count: number,
+  fromTables?: ItemTableUse,
 ): ItemResult {
   try {
     for (const [position, { name }] of version.heads.entries()) checkFinite(`head ${name}`, heads[position]);
@@ -19,6 +20,7 @@ export function itemResult(
     return {
       status: 'scored',
       scores: {
+        ...(fromTables === undefined ? {} : { fromTables }),
         heads: version.heads.map(({ name }, position) => ({
           name,
           values: heads[position] ?? new Float32Array(0),

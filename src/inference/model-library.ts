@@ -29,7 +29,7 @@ export function modelLibrary(options: ModelLibraryOptions): ModelLibrary {
     // What is being removed would be found, and then be gone.
     await retaining;
     const root = await inTime(options, over, (signal) => cache.fetch(model, signal));
-    repository.add(await openRepository(root), model.family, model.version);
+    repository.add(await openRepository(root, undefined, repository.tableCache), model.family, model.version);
     return { isOfFolder: false };
   };
   return {

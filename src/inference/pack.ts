@@ -1,3 +1,4 @@
+import { putRows } from './candidate-rows.ts';
 import type { CheckedItem } from './check-item.ts';
 import type { SlabTensor } from './graph-call.ts';
 import type { InputLayout, SentInput } from './input-layout.ts';
@@ -110,8 +111,12 @@ export function packBatch(
     });
   });
   plan.candidate.forEach((tensor, position) => {
+    const { rowBytes = 0 } = layout.candidate[position] ?? {};
     let at = tensor.offset;
-    for (const item of items) at = put(bytes, at, item.candidate[position]);
+    for (const { candidate } of items) {
+      const rows = candidate[position];
+      if (rows !== undefined) at = putRows(slab, at, rows, rowBytes);
+    }
   });
   packRequestIndex(new BigInt64Array(slab, plan.requestIndex.offset, plan.candidates), items);
   if (plan.tiles !== undefined) packTiles(slab, plan.tiles);

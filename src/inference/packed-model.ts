@@ -7,10 +7,12 @@ import type {
   LoadedModel,
   ScoreItem,
 } from '../ports/accelerator.ts';
+import { tableUse } from './candidate-rows.ts';
 import { type CheckedItem, checkItem } from './check-item.ts';
 import type { RunGraph } from './graph-call.ts';
 import { type InputLayout, inputLayout } from './input-layout.ts';
 import { emptyResult, failed, itemResult } from './item-scores.ts';
+import type { VersionTables } from './items/version-tables.ts';
 import type { SlabArena } from './memory/slab-arena.ts';
 import { feedsOf, packBatch, planBatch, unpackHeads } from './pack.ts';
 import { batchMs } from './repository/cost.ts';
@@ -18,6 +20,7 @@ import type { ModelVersion } from './repository/model-version.ts';
 
 export interface PackedModelParts {
   version: ModelVersion;
+  tables: VersionTables;
   capabilities: AcceleratorCapabilities;
   runGraph: RunGraph;
   arena: SlabArena;
@@ -116,7 +119,7 @@ export class PackedModel implements LoadedModel {
 
   #admit(item: ScoreItem, position: number, results: ItemResult[], entries: Entry[]): void {
     try {
-      entries.push({ position, item, checked: checkItem(this.#layout, item) });
+      entries.push({ position, item, checked: checkItem(this.#layout, item, this.#parts.tables) });
     } catch (error) {
       results[position] = failed(error);
     }
@@ -178,8 +181,8 @@ export class PackedModel implements LoadedModel {
     }
     const heads = unpackHeads(checked, plan, answer.slab);
     arena.release(answer.slab);
-    const results = entries.map(({ item, checked: { count } }, i) =>
-      itemResult(version, heads[i] ?? [], item.hints, count),
+    const results = entries.map(({ item, checked: { count, candidate } }, i) =>
+      itemResult(version, heads[i] ?? [], item.hints, count, tableUse(candidate)),
     );
     return { results, computeMs: answer.computeMs, bytesMoved: plan.bytes };
   }

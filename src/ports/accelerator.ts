@@ -4,6 +4,8 @@ import type { Datatype, Tensor } from '../core/request/tensor.ts';
 export interface ScoreItem {
   requestTensors: readonly Tensor[];
   candidateTensors: readonly Tensor[];
+  /** INT64 [N] or BYTES [N]: rows of inputs that are not sent come from the model's item tables by them. */
+  candidateIds?: Tensor | null;
   /** Numbers that `rankBy` may read. */
   hints: Readonly<Record<string, number>>;
   scoreLimit: number;
@@ -15,7 +17,17 @@ export interface HeadScores {
   values: Float32Array;
 }
 
+/** What of an item came from item tables. */
+export interface ItemTableUse {
+  /** `<table>@<version>` of each table that was used. */
+  tables: readonly string[];
+  /** Scored candidates whose id a table did not have: its default row stood in. */
+  unknownIds: number;
+}
+
 export interface ItemScores {
+  /** Absent where all rows were sent. */
+  fromTables?: ItemTableUse;
   heads: HeadScores[];
   /** FP32 [n]: what the family's `rankBy` makes of the heads. */
   scores: Float32Array;

@@ -16,6 +16,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { ModelLibrary } from '../ports/model-library.ts';
 import type { RandomSource } from '../ports/random.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
+import { followItemTables } from './item-tables.ts';
 import { anyModelSource } from './model-source.ts';
 
 export async function openModels(settings: Settings, telemetry: Telemetry): Promise<ModelRepository> {
@@ -75,7 +76,7 @@ export async function loadModels(
   return loaded;
 }
 
-/** Brings published versions to the accelerators of this process. */
+/** Brings published versions, and other item tables of the model folder, to the accelerators of this process. */
 export interface OpenLibrary {
   library: ModelLibrary;
   /** Removes what only this process has. */
@@ -87,6 +88,7 @@ export function openLibrary(
   { repository, clock, telemetry }: { repository: GrowingRepository; clock: Clock; telemetry: Telemetry },
 ): OpenLibrary {
   const own = worker.modelCache === '' ? mkdtempSync(join(tmpdir(), 'millrace-models-')) : undefined;
+  const stopLooking = followItemTables(repository, worker.itemTablesLookMs, { clock, telemetry });
   const library = modelLibrary({
     folder: own ?? worker.modelCache,
     source: anyModelSource({ s3 }, clock),
@@ -101,6 +103,7 @@ export function openLibrary(
   return {
     library: own === undefined ? library : { ...library, ...forgetful },
     close() {
+      stopLooking();
       if (own !== undefined) rmSync(own, { recursive: true, force: true });
     },
   };

@@ -37,7 +37,7 @@ export class CommitLoop {
   soon(): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
-      void this.#commit().then((done) => {
+      void this.#commitAnew().then((done) => {
         if (!done) this.soon();
       });
     }, INTERVAL_MS);
@@ -45,13 +45,18 @@ export class CommitLoop {
 
   /** Commits what there is, before partitions are let go. Resolves after some seconds at the latest. */
   async now(): Promise<void> {
-    const after = (this.#running ?? Promise.resolve()).then(() => this.#commit());
-    await within(TIMERS, after, LAST_COMMIT_TIMEOUT_MS, false);
+    await within(TIMERS, this.#commitAnew(), LAST_COMMIT_TIMEOUT_MS, false);
   }
 
   stop(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
+  }
+
+  /** A commit that is under way read its offsets some time ago, and may take long: what was acknowledged since is in the one after it. */
+  async #commitAnew(): Promise<boolean> {
+    await this.#running;
+    return this.#commit();
   }
 
   /** False where it should be tried again. */

@@ -35,7 +35,7 @@ export function checkTensors(
     placeTensors(request.candidateTensors, 'candidateTensors', family, tensors) ??
     checkCandidateCount(candidateCount, family) ??
     checkCandidateIds(request.candidateIds, candidateCount, limits) ??
-    checkInputs(family, tensors, candidateCount, limits) ??
+    checkInputs(family, tensors, candidateCount, request.candidateIds !== null, limits) ??
     checkLengths(family, tensors);
   if (refused !== undefined) return refused;
   return {
@@ -112,6 +112,7 @@ function checkInputs(
   family: FamilyContract,
   tensors: readonly (Tensor | undefined)[],
   candidateCount: number,
+  hasIds: boolean,
   limits: RequestLimits,
 ): Rejection | undefined {
   for (let index = 0; index < family.inputs.length; index++) {
@@ -120,19 +121,23 @@ function checkInputs(
     if (input === undefined) continue;
     const refused =
       tensor === undefined
-        ? checkAbsent(input, candidateCount)
+        ? checkAbsent(input, candidateCount, hasIds)
         : checkInput(input, tensor, family, candidateCount, limits);
     if (refused !== undefined) return refused;
   }
   return undefined;
 }
 
-/** An input that was not sent: fine where it is optional or computed, and for candidates where there are none. */
-function checkAbsent(input: InputContract, candidateCount: number): Rejection | undefined {
-  if (!input.required || input.side === 'request-index' || input.side === 'request-length') return undefined;
-  if (input.side === 'candidate' && candidateCount === 0) return undefined;
+/** An input that was not sent: fine where it is optional or computed, and for candidates where there are none, or an item table and their ids. */
+function checkAbsent(input: InputContract, candidateCount: number, hasIds: boolean): Rejection | undefined {
+  const { side, required, fromTable = false } = input;
+  if (side === 'request-index' || side === 'request-length') return undefined;
+  if (side === 'candidate' && candidateCount === 0) return undefined;
+  const needsIds = !required && fromTable;
+  if (!required && (hasIds || !needsIds)) return undefined;
+  const orIds = needsIds ? ', or candidateIds in its place' : '';
   return reject('INVALID_TENSOR', `the ${input.side} tensor ${JSON.stringify(input.name)} is missing`, {
     allowed: `${input.datatype} ${JSON.stringify(input.shape)}`,
-    advice: `Send it in ${fieldOf(input.side)}.`,
+    advice: `Send it in ${fieldOf(input.side)}${orIds}.`,
   });
 }

@@ -26,6 +26,8 @@ export interface InputContract {
    * Not read for `request-index` and `request-length`.
    */
   required: boolean;
+  /** `candidate` only: rows that are not sent come from an item table by `candidateIds`, which then are needed. */
+  fromTable?: boolean;
   /** `request-length` only: the sequence input that it counts; the family's first sequence where absent. */
   lengthOf?: string;
 }

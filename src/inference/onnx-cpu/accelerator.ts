@@ -53,6 +53,7 @@ export function createOnnxCpuAccelerator(
     failed: failed.promise,
     async load(family, version, { besideOthers = false } = {}): Promise<LoadedModel> {
       const wanted = repository.version(family, version);
+      const tables = await repository.itemTables(wanted);
       const thread = besideOthers ? sessionThread(clock) : shared;
       const leave = async (): Promise<void> => {
         if (thread !== shared) await thread.close();
@@ -64,6 +65,7 @@ export function createOnnxCpuAccelerator(
       void thread.died.then(failed.resolve);
       const model = new PackedModel({
         version: wanted,
+        tables,
         capabilities: CAPABILITIES,
         runGraph: (call) => thread.run({ kind: 'run', session, ...call }),
         arena,

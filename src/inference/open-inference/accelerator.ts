@@ -57,6 +57,7 @@ export function createOpenInferenceAccelerator(
       const form = await formOf((each) => checkGolden(wanted, golden, runIn(each), refused));
       return new PackedModel({
         version: wanted,
+        tables: await repository.itemTables(wanted),
         capabilities,
         runGraph: runIn(form),
         arena,

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { FORBIDDEN_KEYS } from '../../core/own.ts';
 import type { InputContract } from '../../core/request/family.ts';
+import { TABLE_NAME } from '../items/manifest.ts';
 import { strictObject } from './strict-object.ts';
 
 /** A name of a family, an input, a head or a hint. */
@@ -29,6 +30,12 @@ const inputSchema = strictObject({
   axes: z.array(z.enum(['request', 'sequence', 'candidate', 'feature'])).min(1),
   optional: z.boolean().default(false),
   lengthOf: z.string().optional(),
+  table: strictObject({
+    name: z
+      .string()
+      .regex(TABLE_NAME, 'must be lower-case letters, digits, _ and -, and begin with a letter'),
+    unknown: z.enum(['default', 'reject']),
+  }).optional(),
 });
 
 const headSchema = strictObject({
@@ -124,14 +131,17 @@ function shapeProblems(input: ConfigInput): string[] {
   if (input.lengthOf !== undefined && side !== 'request')
     problems.push(`${name}: lengthOf needs side request`);
   if (input.optional && !sequence) problems.push(`${name}: only a sequence may be optional`);
+  if (input.table !== undefined && (side !== 'candidate' || datatype !== 'FP32'))
+    problems.push(`${name}: only a candidate input of FP32 may come from a table`);
   return problems;
 }
 
 /** The inputs as the request check and the packing see them: without the axis that counts requests. */
 export function inputContracts(config: ModelConfig): InputContract[] {
-  return config.inputs.map(({ name, side, datatype, shape, optional, lengthOf }) => {
+  return config.inputs.map(({ name, side, datatype, shape, optional, lengthOf, table }) => {
     if (side === 'index') return { name, side: 'request-index', datatype, shape, required: false };
-    if (side === 'candidate') return { name, side, datatype, shape, required: true };
+    if (side === 'candidate')
+      return { name, side, datatype, shape, required: table === undefined, fromTable: table !== undefined };
     if (lengthOf !== undefined) {
       return { name, side: 'request-length', datatype, shape: shape.slice(1), required: false, lengthOf };
     }

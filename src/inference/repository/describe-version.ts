@@ -7,8 +7,10 @@ import {
   type PublishedModel,
 } from '../../core/model/published-model.ts';
 import type { ModelSource } from '../../ports/model-source.ts';
+import { manifestSchema, TABLE_LIMITS } from '../items/manifest.ts';
+import { manifestFile, rowsFile } from '../items/read-item-table.ts';
 import { checkNames } from './check-names.ts';
-import { configSchema } from './config.ts';
+import { configSchema, type ModelConfig } from './config.ts';
 import { costSchema } from './cost.ts';
 import { goldenSchema } from './golden.ts';
 import { DEFAULT_REPOSITORY_LIMITS } from './open-repository.ts';
@@ -17,7 +19,7 @@ import { parseAs, readJson, readYaml } from './parse-file.ts';
 const CONFIG_BYTES_MAX = 64 * 1024;
 
 /**
- * A version as it can be published: its config, the files that the config names, and their digests. Their format and names are checked; the graph is not run. Other files in its place are not part of it.
+ * A version as it can be published: its config, the files that the config names, item tables too, and their digests. Their format and names are checked; the graph is not run. Other files in its place are not part of it.
  *
  * @param place of its files, as `source` reads it
  * @throws MillraceError INVALID_MODEL, MODEL_UNAVAILABLE
@@ -44,8 +46,19 @@ export async function describeVersion(
   }
   const { file } = parsed.model;
   if (!files.has(file)) files.set(file, await measure(source, place, file, over));
+  for (const table of tableNames(parsed)) {
+    const name = manifestFile(table);
+    const contents = await readWhole(source, place, name, TABLE_LIMITS.manifestBytes, over);
+    parseAs(name, manifestSchema, readJson(name, contents.toString('utf8')));
+    files.set(name, fileOf(name, contents));
+    files.set(rowsFile(table), await measure(source, place, rowsFile(table), over));
+  }
   const sorted = [...files.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   return { family, version, digest: digestOf(Buffer.from(manifestText(sorted))), files: sorted };
+}
+
+function tableNames({ inputs }: ModelConfig): Set<string> {
+  return new Set(inputs.flatMap(({ table }) => (table === undefined ? [] : [table.name])));
 }
 
 async function readWhole(

@@ -3,7 +3,7 @@ import type { ModelVersion } from './model-version.ts';
 
 /**
  * What a request to the family must look like, so that any of its versions can score it: the inputs, which all versions share, and
- * the tightest limits. The SLA is that of the newest baseline.
+ * the tightest limits; ids alone are enough where every version has an item table. The SLA is that of the newest baseline.
  */
 export function familyContract(family: string, versions: readonly ModelVersion[]): FamilyContract {
   const reference = versions.findLast((version) => version.variant === 'baseline') ?? versions.at(-1);
@@ -17,14 +17,23 @@ export function familyContract(family: string, versions: readonly ModelVersion[]
     candidatesMax: least('candidatesMax'),
     sequenceLengthMax: least('sequenceLengthMax'),
     tensorBytesMax: least('tensorBytesMax'),
-    inputs: reference.inputs,
+    inputs: reference.inputs.map((input) => ({
+      ...input,
+      required: versions.some((version) => requires(version, input.name)),
+    })),
   };
+}
+
+function requires({ inputs }: ModelVersion, name: string): boolean {
+  return inputs.some((input) => input.name === name && input.required);
 }
 
 /** Why a request for `reference` could not be scored by `version`; `undefined` where it could. */
 export function inputDifference(version: ModelVersion, reference: ModelVersion): string | undefined {
+  // Rows that may come from a table are sent all the same where another version has none.
+  const isOptional = ({ side, required }: InputContract): boolean => side !== 'candidate' && !required;
   const describe = (input: InputContract): string =>
-    `${input.name}: ${input.side} ${input.datatype} [${input.shape.join(', ')}]${input.required ? '' : ' optional'}`;
+    `${input.name}: ${input.side} ${input.datatype} [${input.shape.join(', ')}]${isOptional(input) ? ' optional' : ''}`;
   const wanted = reference.inputs.map(describe);
   const given = version.inputs.map(describe);
   const odd = [
@@ -46,6 +55,10 @@ export function limitDifference(
   const tighter = limits
     .filter((limit) => version.limits[limit] < family[limit])
     .map((limit) => `${limit} is ${version.limits[limit]}, and its family takes ${family[limit]}`);
+  const withoutTable = family.inputs
+    .filter(({ side, required, name }) => side === 'candidate' && !required && requires(version, name))
+    .map(({ name }) => `it has no item table for ${name}, and requests to its family may send ids alone`);
+  tighter.push(...withoutTable);
   if (tighter.length === 0) return undefined;
   return `${version.family}/${version.version} takes less than requests to its family may have: ${tighter.join('; ')}`;
 }

@@ -34,6 +34,10 @@ export function growingRepository(folder: ModelRepository): GrowingRepository {
       added.get(keyOf(family, version))?.version ?? folder.version(family, version),
     readGraph: (version) => homeOf(version).readGraph(version),
     readGolden: (version) => homeOf(version).readGolden(version),
+    itemTables: (version) => homeOf(version).itemTables(version),
+    // The files of a published version never change.
+    renewItemTables: () => folder.renewItemTables(),
+    tableCache: folder.tableCache,
     add(repository, family, version) {
       const fresh = repository.version(family, version);
       const reference = referenceOf(family);

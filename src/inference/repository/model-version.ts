@@ -27,6 +27,14 @@ export interface TileInputs {
   slots: string;
 }
 
+/** A candidate input whose rows come from an item table where a request sends ids in their place. */
+export interface TableInput {
+  input: string;
+  table: string;
+  /** What becomes of an id that the table does not have: its default row stands in, or the request is refused. */
+  unknown: 'default' | 'reject';
+}
+
 /** One version of a model family, as its config and cost model say. */
 export interface ModelVersion {
   family: string;
@@ -36,6 +44,7 @@ export interface ModelVersion {
   synthetic: boolean;
   description: string;
   inputs: readonly InputContract[];
+  tables: readonly TableInput[];
   /** Inputs that lay candidates out in tiles of one request; where the graph was compiled with attention. */
   tiles: TileInputs | undefined;
   heads: readonly ModelHead[];
@@ -64,6 +73,9 @@ export function modelVersion(config: ModelConfig, cost: CostModel, typicalRows: 
     synthetic: config.synthetic,
     description: config.description,
     inputs: inputContracts(config),
+    tables: config.inputs.flatMap(({ name, table }) =>
+      table === undefined ? [] : [{ input: name, table: table.name, unknown: table.unknown }],
+    ),
     tiles: config.tiles,
     heads,
     hints: config.hints,

@@ -3,6 +3,9 @@ import { join } from 'node:path';
 import { MillraceError } from '../../core/errors.ts';
 import type { FamilyContract } from '../../core/request/family.ts';
 import { parseCostModel } from '../../core/signals/cost-model.ts';
+import { ItemTableCache } from '../items/item-table-cache.ts';
+import { OpenTables } from '../items/open-tables.ts';
+import type { TableRenewal, VersionTables } from '../items/version-tables.ts';
 import { checkNames } from './check-names.ts';
 import { configSchema } from './config.ts';
 import { costSchema, typicalRows } from './cost.ts';
@@ -51,6 +54,12 @@ export interface ModelRepository {
   readGraph(version: ModelVersion): Promise<Uint8Array<ArrayBuffer>>;
   /** @throws MillraceError INVALID_MODEL */
   readGolden(version: ModelVersion): Promise<Golden>;
+  /** The version's item tables: loaded once, however many accelerators ask. @throws MillraceError INVALID_MODEL, MODEL_UNAVAILABLE */
+  itemTables(version: ModelVersion): Promise<VersionTables>;
+  /** Takes tables that were put into the folder since in place of those that are held; what is refused is listed at every look. */
+  renewItemTables(): Promise<TableRenewal[]>;
+  /** Of this process: repositories of published versions share it. */
+  readonly tableCache: ItemTableCache;
 }
 
 /**
@@ -61,6 +70,7 @@ export interface ModelRepository {
 export async function openRepository(
   root: string,
   limits: RepositoryLimits = DEFAULT_REPOSITORY_LIMITS,
+  tableCache: ItemTableCache = new ItemTableCache(),
 ): Promise<ModelRepository> {
   const realRoot = await realpath(root).catch((cause: unknown) => {
     throw new MillraceError('INVALID_MODEL', 'there is no model repository', { value: root, cause });
@@ -71,6 +81,7 @@ export async function openRepository(
     const versions = await readFamily(realRoot, family, limits, refused);
     if (versions.length > 0) families.push({ family, versions, contract: familyContract(family, versions) });
   }
+  const tables = new OpenTables(realRoot, tableCache);
   return {
     root: realRoot,
     families,
@@ -78,6 +89,9 @@ export async function openRepository(
     version: (family, version) => findVersion(families, refused, family, version),
     readGraph: (version) => readGraph(realRoot, version, limits.graphBytesMax),
     readGolden: (version) => readGolden(realRoot, version, limits.goldenBytesMax),
+    itemTables: (version) => tables.of(version),
+    renewItemTables: () => tables.renew(),
+    tableCache,
   };
 }
 

@@ -17,7 +17,7 @@ import { MillraceError } from '../../core/errors.ts';
 import { type ModelFile, type PublishedModel, totalBytes } from '../../core/model/published-model.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { ModelSource } from '../../ports/model-source.ts';
-import { readInside } from './version-files.ts';
+import { digestInside } from './version-files.ts';
 
 export interface VersionCacheOptions {
   folder: string;
@@ -164,13 +164,8 @@ export class VersionCache {
   async #isWhole(root: string, model: PublishedModel): Promise<boolean> {
     for (const { name, bytes, digest } of model.files) {
       try {
-        const { bytes: found, digest: is } = await readInside(
-          root,
-          join(folderOf(root, model), name),
-          name,
-          bytes,
-        );
-        if (found.byteLength !== bytes || is !== digest) return false;
+        const found = await digestInside(root, join(folderOf(root, model), name), name);
+        if (found.bytes !== bytes || found.digest !== digest) return false;
       } catch (error) {
         if (error instanceof MillraceError) return false;
         throw error;

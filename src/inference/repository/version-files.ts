@@ -23,15 +23,7 @@ export async function readInside(
   label: string,
   bytesMax: number,
 ): Promise<FileContents> {
-  const real = await realpath(path).catch((cause: unknown) => {
-    throw new MillraceError('INVALID_MODEL', `${label} cannot be read`, { cause });
-  });
-  if (!real.startsWith(root + sep)) {
-    throw new MillraceError('INVALID_MODEL', `${label} is a link out of the model repository`, {
-      advice: 'Put the file itself into the repository.',
-    });
-  }
-  const file = await open(real, 'r');
+  const file = await open(await pathInside(root, path, label), 'r');
   try {
     const stat = await file.stat();
     if (!stat.isFile()) throw new MillraceError('INVALID_MODEL', `${label} is not a file`);
@@ -45,6 +37,40 @@ export async function readInside(
   } finally {
     await file.close();
   }
+}
+
+/** The same without holding the file in memory. @throws MillraceError INVALID_MODEL */
+export async function digestInside(
+  root: string,
+  path: string,
+  label: string,
+): Promise<{ bytes: number; digest: string }> {
+  const file = await open(await pathInside(root, path, label), 'r');
+  try {
+    if (!(await file.stat()).isFile()) throw new MillraceError('INVALID_MODEL', `${label} is not a file`);
+    const hash = createHash('sha256');
+    const chunk = new Uint8Array(CHUNK_BYTES);
+    let bytes = 0;
+    for (;;) {
+      const { bytesRead } = await file.read(chunk, 0, chunk.length, bytes);
+      if (bytesRead === 0) return { bytes, digest: `sha256:${hash.digest('hex')}` };
+      hash.update(chunk.subarray(0, bytesRead));
+      bytes += bytesRead;
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+/** The real path of a file that lies, links followed, inside `root`. @throws MillraceError INVALID_MODEL */
+export async function pathInside(root: string, path: string, label: string): Promise<string> {
+  const real = await realpath(path).catch((cause: unknown) => {
+    throw new MillraceError('INVALID_MODEL', `${label} cannot be read`, { cause });
+  });
+  if (real.startsWith(root + sep)) return real;
+  throw new MillraceError('INVALID_MODEL', `${label} is a link out of the model repository`, {
+    advice: 'Put the file itself into the repository.',
+  });
 }
 
 async function readHashed(

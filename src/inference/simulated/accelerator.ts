@@ -44,6 +44,7 @@ export function createSimulatedAccelerator(
     failed: inner?.failed ?? new Promise(() => undefined),
     async load(family, version, options) {
       const wanted = repository.version(family, version);
+      const tables = await repository.itemTables(wanted);
       const innerModel = await inner?.load(family, version, options);
       return new SimulatedModel({
         clock,
@@ -52,6 +53,7 @@ export function createSimulatedAccelerator(
         slowdown,
         inTurn,
         version: wanted,
+        tables,
         inner: innerModel,
       });
     },

@@ -1,9 +1,11 @@
+import { bytesOfRows } from '../candidate-rows.ts';
 import type { CheckedItem } from '../check-item.ts';
 import type { InputLayout } from '../input-layout.ts';
 
 /** FNV-1a, 32 bits: http://www.isthe.com/chongo/tech/comp/fnv/ */
 const FNV_START = 0x811c9dc5;
 const FNV_PRIME = 0x01000193;
+const NONE = new Uint8Array(0);
 
 /**
  * Stand-ins for scores where no model runs: for each candidate a number in (0, 1) that depends on the bytes of its rows and the head
@@ -11,10 +13,13 @@ const FNV_PRIME = 0x01000193;
  */
 export function pseudoScores(layout: InputLayout, item: CheckedItem, head: string): Float32Array {
   const start = fold(FNV_START, Buffer.from(head, 'utf8'));
+  const inputs = layout.candidate.map((input, position) =>
+    bytesOfRows(item.candidate[position] ?? NONE, input),
+  );
   return Float32Array.from({ length: item.count }, (_, candidate) => {
     let hash = start;
     layout.candidate.forEach(({ rowBytes }, position) => {
-      const row = item.candidate[position]?.subarray(candidate * rowBytes, (candidate + 1) * rowBytes);
+      const row = inputs[position]?.subarray(candidate * rowBytes, (candidate + 1) * rowBytes);
       if (row !== undefined) hash = fold(hash, row);
     });
     return (avalanche(hash) + 0.5) / 2 ** 32;

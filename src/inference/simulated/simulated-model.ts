@@ -3,9 +3,11 @@ import type { Variant } from '../../core/request/family.ts';
 import type { BatchResult, ItemResult, LoadedModel, ScoreItem } from '../../ports/accelerator.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { RandomStream } from '../../ports/random.ts';
+import { tableUse } from '../candidate-rows.ts';
 import { type CheckedItem, checkItem } from '../check-item.ts';
 import { type InputLayout, inputLayout } from '../input-layout.ts';
 import { emptyResult, failed, itemResult } from '../item-scores.ts';
+import type { VersionTables } from '../items/version-tables.ts';
 import type { ModelVersion } from '../repository/model-version.ts';
 import { pseudoScores, requestDensity } from './item-traits.ts';
 import type { ServiceProfile } from './profiles.ts';
@@ -13,6 +15,7 @@ import { jitterFactor, meanServiceMs } from './service-time.ts';
 
 export interface SimulatedModelParts {
   version: ModelVersion;
+  tables: VersionTables;
   profile: ServiceProfile;
   clock: Clock;
   random: RandomStream;
@@ -83,7 +86,10 @@ export class SimulatedModel implements LoadedModel {
     return {
       items: real?.items ?? scored.map((one) => one.result),
       computeMs: serviceMs,
-      bytesMoved: checked.reduce((sum, item) => sum + itemBytes(item, this.#parts.version.heads.length), 0),
+      bytesMoved: checked.reduce(
+        (sum, item) => sum + itemBytes(this.#layout, item, this.#parts.version.heads.length),
+        0,
+      ),
     };
   }
 
@@ -92,11 +98,14 @@ export class SimulatedModel implements LoadedModel {
     const { version, inner } = this.#parts;
     if (item.scoreLimit === 0) return { result: emptyResult(version) };
     try {
-      const checked = checkItem(this.#layout, item);
+      const checked = checkItem(this.#layout, item, this.#parts.tables);
       // The inner model's results are used; hashing the candidates would be for nothing.
       if (inner !== undefined) return { result: emptyResult(version), checked };
       const heads = version.heads.map(({ name }) => pseudoScores(this.#layout, checked, name));
-      return { result: itemResult(version, heads, item.hints, checked.count), checked };
+      return {
+        result: itemResult(version, heads, item.hints, checked.count, tableUse(checked.candidate)),
+        checked,
+      };
     } catch (error) {
       return { result: failed(error) };
     }
@@ -109,7 +118,8 @@ export class SimulatedModel implements LoadedModel {
   }
 }
 
-function itemBytes(item: CheckedItem, heads: number): number {
-  const sent = [...item.request, ...item.candidate].reduce((sum, contents) => sum + contents.length, 0);
-  return sent + heads * item.count * 4;
+function itemBytes(layout: InputLayout, item: CheckedItem, heads: number): number {
+  const request = item.request.reduce((sum, contents) => sum + contents.length, 0);
+  const candidate = layout.candidate.reduce((sum, { rowBytes }) => sum + rowBytes * item.count, 0);
+  return request + candidate + heads * item.count * 4;
 }

@@ -24,6 +24,8 @@ export interface BatchRunnerDeps {
   endings: JobEndings;
   windows: Pick<WorkerWindows, 'scored'>;
   shadow: Pick<ShadowScoring, 'offer'>;
+  /** Candidates of a request that is scored by the default row of an item table. */
+  onUnknownIds(model: LoadedModel, count: number): void;
 }
 
 type Batch = readonly Work<WorkerJob>[];
@@ -115,7 +117,7 @@ export class BatchRunner {
     item: ItemResult,
     { startedMs, computeMs, bytesMoved }: { startedMs: number; computeMs: number; bytesMoved: number },
   ): void {
-    const { clock, endings, windows, shadow } = this.#deps;
+    const { clock, endings, windows, shadow, onUnknownIds } = this.#deps;
     const { delivery, request, model } = job;
     const computed = endings.computed(delivery, request, startedMs, computeMs);
     if (item.status !== 'scored') {
@@ -124,6 +126,8 @@ export class BatchRunner {
     }
     const late = deadlineMs < clock.monotonicMs();
     const scored = scoredResult(computed, item.scores, model, late);
+    const unknownIds = item.scores.fromTables?.unknownIds ?? 0;
+    if (unknownIds > 0) onUnknownIds(model, unknownIds);
     windows.scored(job, computed, item.scores, bytesMoved);
     endings.end(delivery, scored);
     shadow.offer(job, itemOf(job));

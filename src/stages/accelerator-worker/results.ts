@@ -50,6 +50,8 @@ export function scoredResult(
     candidateIds: prefixOf(computed.request?.candidateIds ?? null, scored),
     candidatesScored: scored,
     candidatesGranted: dispatch.scoreLimit - dispatch.baselineCandidates,
+    itemTableVersion: scores.fromTables?.tables.join(',') ?? '',
+    unknownIds: scores.fromTables?.unknownIds ?? 0,
     ...shared(computed),
   });
 }

@@ -15,6 +15,7 @@ export function itemOf({ request, delivery }: WorkerJob): ScoreItem {
   return {
     requestTensors: request.requestTensors,
     candidateTensors: request.candidateTensors,
+    candidateIds: request.candidateIds,
     hints: request.hints,
     scoreLimit: delivery.value.scoreLimit,
   };

@@ -76,7 +76,14 @@ export class Worker {
     this.#meter = meter;
     this.#endings = endings;
     this.#shadow = shadow;
-    this.#runner = new BatchRunner(config, { clock, queue, meter, endings, windows, shadow });
+    const unknownItems = telemetry.counter({
+      name: 'millrace_unknown_items_total',
+      help: 'Candidates that were scored by the default row of an item table, which did not have their id, by pool and model.',
+      labels: ['pool', 'model'],
+    });
+    const onUnknownIds = ({ family }: LoadedModel, count: number): void =>
+      unknownItems.add(count, { pool: config.pool, model: family });
+    this.#runner = new BatchRunner(config, { clock, queue, meter, endings, windows, shadow, onUnknownIds });
   }
 
   /** For heartbeats, acknowledgements and metrics. */

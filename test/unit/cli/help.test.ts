@@ -22,6 +22,7 @@ describe('the help', () => {
       'control send',
       'dlq list',
       'dlq replay',
+      'items build',
       'model compile',
       'model digest',
       'model history',

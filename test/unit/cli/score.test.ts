@@ -64,6 +64,19 @@ describe('millrace score', () => {
     expect(result.timings.totalMs).toBeGreaterThan(0);
   });
 
+  it.each([
+    ['dcn@1', 'dcn@1 baseline'],
+    ['dcn', 'dcn@2 baseline'],
+    ['dcn@3', 'dcn@3 enhanced'],
+    ['two-tower', 'two-tower@1 baseline'],
+  ])('scores the same request with %s, and says that its titles are synthetic', async (model, served) => {
+    const { hints: _, ...request } = JSON.parse(readFileSync(EXAMPLE, 'utf8'));
+    const { out, exitCode } = await score([requestFile({ ...request, model })]);
+    expect(exitCode).toBe(0);
+    expect(out).toContain(`${served}  8 candidates scored`);
+    expect(out).toMatch(/rank +id +score +title \(synthetic catalogue\)/);
+  });
+
   it('prints outcome, best candidates, leaf, target and times for a person', async () => {
     const { out } = await score([EXAMPLE, '--top', '3']);
     const lines = out.split('\n');

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { bytesOfRows } from '../../../src/inference/candidate-rows.ts';
 import type { CheckedItem } from '../../../src/inference/check-item.ts';
 import type { SlabTensor } from '../../../src/inference/graph-call.ts';
 import type { InputLayout, SentInput } from '../../../src/inference/input-layout.ts';
@@ -20,6 +21,7 @@ const inputArbitrary = (rows: SentInput['rows'], name: string): fc.Arbitrary<Sen
       rowBytes: width * (datatype === 'FP32' ? 4 : 8),
       rows,
       required: true,
+      table: undefined,
     }));
 
 const layoutArbitrary: fc.Arbitrary<InputLayout> = fc
@@ -110,7 +112,9 @@ describe('packing', () => {
           const tensor = plan.candidate[position];
           if (tensor === undefined) throw new Error('a planned tensor is missing');
           expect(tensor.dims).toEqual([plan.candidates, ...input.rowShape]);
-          const expected = Buffer.concat(items.map((item) => item.candidate[position] ?? new Uint8Array(0)));
+          const expected = Buffer.concat(
+            items.map((item) => bytesOfRows(item.candidate[position] ?? new Uint8Array(0), input)),
+          );
           expect(Buffer.from(slab, tensor.offset, bytesOf(tensor))).toEqual(expected);
         });
         plan.lengths.forEach((tensor, position) => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { RunGraph } from '../../../src/inference/graph-call.ts';
+import { VersionTables } from '../../../src/inference/items/version-tables.ts';
 import { createSlabArena } from '../../../src/inference/memory/slab-arena.ts';
 import { PackedModel } from '../../../src/inference/packed-model.ts';
 import { configSchema } from '../../../src/inference/repository/config.ts';
@@ -12,6 +13,7 @@ function modelOn(run: RunGraph) {
   let unloads = 0;
   const model = new PackedModel({
     version: modelVersion(configSchema.parse(toyConfig()), { terms: [] }, 0),
+    tables: VersionTables.none,
     capabilities: {
       backend: 'none',
       simulated: false,

@@ -10,6 +10,7 @@ import { MillraceError } from '../../../core/errors.ts';
 import type { TopicConfig, TopicSpec, Watermarks } from '../../../ports/message-bus.ts';
 import type { Logger } from '../../../ports/telemetry.ts';
 import { awaitLeaders } from '../await-leaders.ts';
+import { backoffMs, TIMERS } from '../backoff.ts';
 import type {
   KafkaClient,
   PartitionBatch,
@@ -32,6 +33,10 @@ const RETRY = { initialRetryTime: 50, multiplier: 2, factor: 0.2, maxRetryTime: 
 const PATIENT_RETRY = { initialRetryTime: 100, multiplier: 1.5, factor: 0.2, maxRetryTime: 500, retries: 60 };
 /** Kafka's DYNAMIC_TOPIC_CONFIG. */
 const OWN_VALUE = 1;
+
+/** A new coordinator is found within seconds of the old one's death. */
+const COORDINATOR_ATTEMPTS_MAX = 12;
+const COORDINATOR_WAIT_MS = { first: 50, most: 2_000 };
 
 /** kafkajs 2.2.4, patched, as the client of the bus. */
 export class KafkaJsClient implements KafkaClient {
@@ -141,7 +146,9 @@ export class KafkaJsClient implements KafkaClient {
   }
 
   async committed(group: string, topic: string): Promise<ReadonlyMap<number, number>> {
-    const topics = await this.#withAdmin((admin) => admin.fetchOffsets({ groupId: group, topics: [topic] }));
+    const topics = await whileCoordinatorMoves(() =>
+      this.#withAdmin((admin) => admin.fetchOffsets({ groupId: group, topics: [topic] })),
+    );
     const partitions = topics.flatMap(({ partitions }) => partitions);
     return new Map(
       partitions
@@ -192,6 +199,20 @@ export class KafkaJsClient implements KafkaClient {
 
 function toConfigValues(entries: readonly ConfigEntries[]): TopicConfig {
   return Object.fromEntries(entries.map(({ configName, configValue }) => [configName, configValue]));
+}
+
+/** Who leads a group changes with its broker; kafkajs asks whom it knew, once, and says that it no longer does. */
+async function whileCoordinatorMoves<T>(ask: () => Promise<T>): Promise<T> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await ask();
+    } catch (error) {
+      const isPassing = error instanceof kafkajs.KafkaJSError && error.retriable;
+      if (!isPassing || attempt === COORDINATOR_ATTEMPTS_MAX) throw error;
+      const waitMs = backoffMs(attempt, COORDINATOR_WAIT_MS.first, COORDINATOR_WAIT_MS.most);
+      await new Promise<void>((resolve) => TIMERS.after(waitMs, resolve));
+    }
+  }
 }
 
 function toConfig(options: ClientOptions, logger: Logger): KafkaConfig {

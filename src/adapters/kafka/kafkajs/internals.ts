@@ -43,10 +43,20 @@ export interface ConsumerGroup {
   recoverFromOffsetOutOfRange(error: { topic: string; partition: number }): Promise<void>;
 }
 
+export interface FetchOptions {
+  readonly topics: readonly {
+    readonly topic: string;
+    readonly partitions: readonly { readonly partition: number }[];
+  }[];
+}
+
 export interface Broker {
   /** The same object for all brokers of one client. */
   readonly rootLogger: object;
   metadata(topics?: readonly string[]): Promise<unknown>;
+  fetch(options: FetchOptions): Promise<unknown>;
+  /** What makes requests of a kind, in the version that the broker speaks. */
+  lookupRequest(apiKey: number, definition: object): (options: object) => object;
 }
 
 export interface BrokerPool {

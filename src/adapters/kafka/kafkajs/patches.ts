@@ -1,12 +1,16 @@
 import { crc32c } from '@node-rs/crc32';
 import { MillraceError } from '../../../core/errors.ts';
+import type { TopicPartition } from '../../../ports/message-bus.ts';
+import { topicRuns } from '../fetch-order.ts';
 import {
+  type Broker,
   brokerClass,
   brokerPoolClass,
   type ConsumerGroup,
   compressWith,
   consumerGroupClass,
   encoderClass,
+  type FetchOptions,
   installedVersion,
   KAFKAJS_VERSION,
   type KafkaJsError,
@@ -32,15 +36,19 @@ export interface GroupHooks {
   /** True where the member wants a new assignment: the next heartbeat then behaves as if the group were rebalancing. */
   takesRejoin(): boolean;
   /** Called instead of kafkajs's jump to an end of the log. */
-  onOutOfRange(partition: { topic: string; partition: number }): void;
+  onOutOfRange(partition: TopicPartition): void;
   /** The group object that joins, synchronously before its first request. */
   onJoining(group: ConsumerGroup): void;
 }
+
+/** Puts what a broker is asked for into the order of the request. */
+export type SortPartitions = <P extends TopicPartition>(partitions: readonly P[]) => readonly P[];
 
 /** What is written in one piece of this size is a whole request: little follows it. */
 const LARGE_BYTES = 16_384;
 const groupHooks = new WeakMap<object, GroupHooks>();
 const ownLoggers = new WeakSet<object>();
+const fetchOrders = new WeakMap<object, SortPartitions>();
 const responses = new WeakMap<object, unknown>();
 let applied = false;
 
@@ -52,6 +60,11 @@ export function hookGroup(assigner: object, hooks: GroupHooks): void {
 /** Marks a client as ours by its root logger, which all its brokers share. */
 export function adoptClient(rootLogger: object): void {
   ownLoggers.add(rootLogger);
+}
+
+/** In which order the consumer of a client of ours, known by its root logger, asks brokers for partitions. */
+export function hookFetches(rootLogger: object, sort: SortPartitions): void {
+  fetchOrders.set(rootLogger, sort);
 }
 
 /** What the broker really answered when kafkajs made an error of it: one bad partition fails the whole response. */
@@ -83,6 +96,7 @@ export function applyPatches(): void {
   keepResponses();
   tolerateBadTopics();
   keepLastBroker();
+  orderFetches();
   openGroups();
 }
 
@@ -190,6 +204,30 @@ function keepLastBroker(): void {
       this.metadataExpireAt = null;
     else removeBroker.call(this, broker);
   };
+}
+
+/**
+ * kafkajs shuffles what it asks a broker for, whatever order it is given. With every fetch chance leaves out others where an answer has no room for
+ * all, and some for long. For our consumers the request is made in their order, after the shuffle.
+ */
+function orderFetches(): void {
+  const { prototype } = brokerClass();
+  const { fetch } = prototype;
+  prototype.fetch = function orderedFetch(options) {
+    const sort = fetchOrders.get(this.rootLogger);
+    if (sort === undefined) return fetch.call(this, options);
+    const topics = topicRuns(sort(partitionsOf(options)));
+    const lookupRequest: Broker['lookupRequest'] = (apiKey, definition) => {
+      const make = this.lookupRequest(apiKey, definition);
+      return (shuffled) => make({ ...shuffled, topics });
+    };
+    // The same broker in all but the request that it makes.
+    return fetch.call(Object.create(this, { lookupRequest: { value: lookupRequest } }), options);
+  };
+}
+
+function partitionsOf({ topics }: FetchOptions): TopicPartition[] {
+  return topics.flatMap(({ topic, partitions }) => partitions.map((each) => ({ ...each, topic })));
 }
 
 /**

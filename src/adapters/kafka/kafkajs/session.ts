@@ -1,14 +1,13 @@
 import type { Batch, Consumer, Kafka, KafkaMessage } from 'kafkajs';
 import type { Headers, InboundRecord, TopicPartition } from '../../../ports/message-bus.ts';
 import type { PartitionOffset, Session, SessionListener, SessionOptions } from '../client.ts';
+import { FETCH_BYTES_MAX, FetchOrder, PARTITION_BYTES_MAX } from '../fetch-order.ts';
 import { byTopic } from '../partition-table.ts';
 import { createAssigner } from './assigner.ts';
 import type { ConsumerGroup, OffsetManager } from './internals.ts';
-import { hookGroup } from './patches.ts';
+import { hookFetches, hookGroup } from './patches.ts';
 
 const FETCH_WAIT_MS = 100;
-const FETCH_BYTES_MAX = 8 * 2 ** 20;
-const PARTITION_BYTES_MAX = 2 ** 20;
 const METADATA_AGE_MAX_MS = 5_000;
 const HEARTBEAT_MOST_MS = 1_000;
 /** In a row, while fetching; then the session is over and a new one is opened. */
@@ -19,6 +18,7 @@ export class KafkaJsSession implements Session {
   readonly #listener: SessionListener;
   readonly #options: SessionOptions;
   readonly #consumer: Consumer;
+  readonly #order = new FetchOrder();
   #group: ConsumerGroup | undefined;
   /** Of the current generation: its commits are refused once that is over. */
   #offsets: OffsetManager | undefined;
@@ -32,6 +32,7 @@ export class KafkaJsSession implements Session {
   constructor(kafka: Kafka, options: SessionOptions, listener: SessionListener) {
     this.#options = options;
     this.#listener = listener;
+    hookFetches(kafka.logger(), (partitions) => this.#order.sorted(partitions));
     this.#consumer = kafka.consumer({
       groupId: options.group,
       partitionAssigners: [
@@ -157,6 +158,7 @@ export class KafkaJsSession implements Session {
 
   #onBatch(batch: Batch): void {
     if (this.#isOver) return;
+    this.#order.served(batch);
     // Where the fetch began, which its first record does not tell: offsets can have gaps.
     const { fetchedOffset } = batch as Batch & { fetchedOffset: string };
     const assignment = this.#listener.admit(batch, Number(fetchedOffset));
@@ -172,8 +174,10 @@ export class KafkaJsSession implements Session {
 
   /** A fetch of nothing but markers of transactions, or of what was aborted: `eachBatch` is not told, but the position moved. */
   #onNothingForUs(at: TopicPartition, firstOffset: number, lastOffset: number): void {
+    if (this.#isOver) return;
+    this.#order.served(at);
     const position = this.#listener.positionOf(at);
-    if (this.#isOver || position === undefined || this.#group?.hasSeekOffset(at)) return;
+    if (position === undefined || this.#group?.hasSeekOffset(at)) return;
     if (firstOffset >= position) this.#listener.onFetched(at, [], lastOffset + 1);
   }
 

@@ -3,13 +3,12 @@ import type { TopicPartition } from '../../../ports/message-bus.ts';
 import type { Logger } from '../../../ports/telemetry.ts';
 import { backoffMs } from '../backoff.ts';
 import type { SessionListener } from '../client.ts';
-import { byTopic, PartitionTable } from '../partition-table.ts';
+import { FETCH_BYTES_MAX, FetchOrder, PARTITION_BYTES_MAX, topicRuns } from '../fetch-order.ts';
+import { PartitionTable } from '../partition-table.ts';
 import { type Cluster, responseOf } from './cluster.ts';
 import { readFetched } from './fetched-records.ts';
 
 const FETCH_WAIT_MS = 100;
-const FETCH_BYTES_MAX = 8 * 2 ** 20;
-const PARTITION_BYTES_MAX = 2 ** 20;
 const READ_COMMITTED = 1;
 const NO_SESSION = { id: 0, epoch: -1 };
 const METADATA_AGE_MAX_MS = 5_000;
@@ -38,6 +37,7 @@ export interface FetcherOptions {
 export class Fetcher {
   readonly #options: FetcherOptions;
   readonly #places = new PartitionTable<Place>();
+  readonly #order = new FetchOrder();
   /** Nodes that a loop runs for; -1 is the loop that looks for leaders. */
   readonly #loops = new Map<number, Promise<void>>();
   /** Whoever owns nothing fetches nothing, and yet must hear of a topic that grows. */
@@ -98,11 +98,8 @@ export class Fetcher {
   }
 
   #placesOf(node: number): (Place & { position: number })[] {
-    return this.#places
-      .values()
-      .filter((place) => isActive(place) && this.#leaderOf(place) === node) as (Place & {
-      position: number;
-    })[];
+    const active = this.#places.values().filter(isActive);
+    return this.#order.sorted(active.filter((place) => this.#leaderOf(place) === node));
   }
 
   #startLoop(node: number): void {
@@ -161,7 +158,7 @@ export class Fetcher {
     const { cluster } = this.#options;
     const asked = new PartitionTable<number>();
     const names = new Map<string, string>();
-    const topics = [...byTopic(places)].map(([topic, own]) => {
+    const topics = topicRuns(places).map(({ topic, partitions: own }) => {
       const topicId = cluster.topic(topic)?.id ?? '';
       names.set(topicId, topic);
       return { topicId, partitions: own.map(({ partition, position }) => toRequest(partition, position)) };
@@ -211,6 +208,7 @@ export class Fetcher {
     if (fetched.errorCode !== 0) return false;
     if (fetched.records === null || fetched.records === undefined || fetched.records.length === 0)
       return true;
+    this.#order.served(at);
     const assignment = listener.admit(at, from);
     if (assignment === undefined) {
       place.position = listener.positionOf(at);

@@ -1,53 +1,18 @@
 import type { RecordsBatch } from '@platformatic/kafka';
 import { describe, expect, it } from 'vitest';
 import { readFetched } from '../../../../src/adapters/kafka/platformatic/fetched-records.ts';
+import { batchOf } from './record-batches.ts';
 
 const AT = { topic: 't', partition: 3 };
 const TRANSACTIONAL = 16;
 const CONTROL = 32;
 const LOG_APPEND_TIME = 8;
 
-interface BatchFields {
-  attributes?: number;
-  producerId?: bigint;
-  firstTimestamp?: bigint;
-  maxTimestamp?: bigint;
-  records?: RecordsBatch['records'];
-}
-
-function makeBatch(firstOffset: number, count: number, fields: BatchFields = {}): RecordsBatch {
-  const records = Array.from({ length: count }, (_, i) => ({
-    length: 0,
-    attributes: 0,
-    timestampDelta: BigInt(i),
-    offsetDelta: i,
-    key: null,
-    value: Buffer.from(`v${firstOffset + i}`),
-    headers: [],
-  }));
-  return {
-    firstOffset: BigInt(firstOffset),
-    length: 0,
-    partitionLeaderEpoch: 0,
-    magic: 2,
-    crc: 0,
-    attributes: 0,
-    lastOffsetDelta: count - 1,
-    firstTimestamp: 1_000n,
-    maxTimestamp: 5_000n,
-    producerId: -1n,
-    producerEpoch: 0,
-    firstSequence: 0,
-    records,
-    ...fields,
-  };
-}
-
 /** The end of a transaction: a key of version and type, 0 to abort and 1 to commit. */
 function makeMarker(offset: number, producerId: bigint, type: 0 | 1): RecordsBatch {
-  const [record] = makeBatch(offset, 1).records;
+  const [record] = batchOf(offset, 1).records;
   if (record === undefined) throw new Error('one record');
-  return makeBatch(offset, 1, {
+  return batchOf(offset, 1, {
     attributes: TRANSACTIONAL | CONTROL,
     producerId,
     records: [{ ...record, key: Buffer.from([0, 0, 0, type]) }],
@@ -65,7 +30,7 @@ const values = (
 
 describe('readFetched', () => {
   it('gives the records from the position on, with their place and assignment', () => {
-    const { records, position } = readFetched(AT, 12, [makeBatch(10, 4), makeBatch(14, 1)], [], 9);
+    const { records, position } = readFetched(AT, 12, [batchOf(10, 4), batchOf(14, 1)], [], 9);
     expect(records.map(({ offset }) => offset)).toEqual([12, 13, 14]);
     expect(records[0]).toMatchObject({
       topic: 't',
@@ -78,27 +43,27 @@ describe('readFetched', () => {
   });
 
   it("takes the broker's time where the topic is stamped with it, which the records do not carry", () => {
-    const { records } = readFetched(AT, 0, [makeBatch(0, 2, { attributes: LOG_APPEND_TIME })], [], 9);
+    const { records } = readFetched(AT, 0, [batchOf(0, 2, { attributes: LOG_APPEND_TIME })], [], 9);
     expect(records.map(({ timestampMs }) => timestampMs)).toEqual([5_000, 5_000]);
   });
 
   it('goes past what compaction left of a batch', () => {
-    const batch = makeBatch(10, 5);
+    const batch = batchOf(10, 5);
     batch.records.splice(1, 3);
     expect(values([batch])).toEqual({ values: ['v10', 'v14'], position: 15 });
-    expect(values([makeBatch(20, 5, { records: [] })], [], 20)).toEqual({ values: [], position: 25 });
+    expect(values([batchOf(20, 5, { records: [] })], [], 20)).toEqual({ values: [], position: 25 });
   });
 
   it('leaves out what a transaction aborted, and nothing else of anybody', () => {
     const log = [
-      makeBatch(0, 2, { attributes: TRANSACTIONAL, producerId: 7n }),
-      makeBatch(2, 1, { attributes: TRANSACTIONAL, producerId: 8n }),
-      makeBatch(3, 1, { producerId: 7n }),
+      batchOf(0, 2, { attributes: TRANSACTIONAL, producerId: 7n }),
+      batchOf(2, 1, { attributes: TRANSACTIONAL, producerId: 8n }),
+      batchOf(3, 1, { producerId: 7n }),
       makeMarker(4, 7n, 0),
       makeMarker(5, 8n, 1),
-      makeBatch(6, 1, { attributes: TRANSACTIONAL, producerId: 7n }),
+      batchOf(6, 1, { attributes: TRANSACTIONAL, producerId: 7n }),
       makeMarker(7, 7n, 1),
-      makeBatch(8, 1, { attributes: TRANSACTIONAL, producerId: 7n }),
+      batchOf(8, 1, { attributes: TRANSACTIONAL, producerId: 7n }),
       makeMarker(9, 7n, 0),
     ];
     const aborted = [
@@ -109,7 +74,7 @@ describe('readFetched', () => {
   });
 
   it('keeps the last of several headers of one name, whatever the name', () => {
-    const batch = makeBatch(0, 1);
+    const batch = batchOf(0, 1);
     const [record] = batch.records;
     const header = (name: string, value: string): [Buffer, Buffer] => [Buffer.from(name), Buffer.from(value)];
     record?.headers.push(header('a', '1'), header('__proto__', 'p'), header('a', '2'), [

@@ -19,6 +19,7 @@ import {
 import {
   adoptClient,
   applyPatches,
+  hookFetches,
   hookGroup,
   responseOf,
 } from '../../../../src/adapters/kafka/kafkajs/patches.ts';
@@ -34,6 +35,7 @@ const source = {
   remove: brokerPoolClass().prototype.removeBroker.toString(),
   recover: consumerGroupClass().prototype.recoverFromOffsetOutOfRange.toString(),
   parse: produceResponse(7).parse.toString(),
+  fetch: brokerClass().prototype.fetch.toString(),
   group: load<(options: object) => object>('producer/groupMessagesPerPartition').toString(),
 };
 
@@ -53,7 +55,7 @@ describe('kafkajs as it is installed', () => {
   it.each([
     ['RequestQueue', requestQueueClass, ['scheduleCheckPendingRequests']],
     ['Encoder', encoderClass, ['ensureAvailable']],
-    ['Broker', brokerClass, ['metadata']],
+    ['Broker', brokerClass, ['metadata', 'fetch']],
     ['BrokerPool', brokerPoolClass, ['removeBroker']],
     [
       'ConsumerGroup',
@@ -75,6 +77,8 @@ describe('kafkajs as it is installed', () => {
     ['a broker that is forgotten with its connection', source.remove, /delete this\.brokers/],
     ['a commit of the default offset where an offset is out of range', source.recover, /setDefaultOffset/],
     ['messages grouped by a `reduce` of their own', source.group, /messages\.reduce\(/],
+    ['partitions in an order that nobody chose', source.fetch, /shuffle\(flattenedTopicPartitions\)/],
+    ['a request that is looked up on the broker', source.fetch, /this\.lookupRequest\(apiKeys\.Fetch/],
     ['the first error of an answer instead of the answer', source.parse, /throw createErrorFromCode/],
   ])('still has %s: else the patch is superfluous', (_, text, expected) => expect(text).toMatch(expected));
 });
@@ -216,6 +220,41 @@ describe('the patches', () => {
     expect(Object.keys(ours.brokers)).toEqual(['1']);
     expect(Object.keys(theirs.brokers)).toEqual([]);
     expect([ours.metadataExpireAt, theirs.metadataExpireAt]).toEqual([null, null]);
+  });
+
+  it("ask brokers for partitions in the order that the adapter wants, and leave other consumers' to kafkajs", async () => {
+    const own = {};
+    hookFetches(own, (partitions) => partitions.toReversed());
+    const topics = [
+      {
+        topic: 't',
+        partitions: Array.from({ length: 20 }, (_, partition) => ({ partition, fetchOffset: '7' })),
+      },
+      { topic: 'u', partitions: [{ partition: 0, fetchOffset: '8' }] },
+    ];
+    interface Asked {
+      topics: { topic: string; partitions: { partition: number; fetchOffset: string }[] }[];
+      rackId: string;
+    }
+    const send = async (request: object) => request;
+    const broker = (rootLogger: object) =>
+      make(brokerClass(), {
+        rootLogger,
+        lookupRequest: () => (options: object) => options,
+        connectionPool: { send },
+      });
+    const asked = (await broker(own).fetch({ topics })) as Asked;
+    expect(asked).toMatchObject({ maxBytes: 10_485_760, rackId: '' });
+    expect(asked.topics.map(({ topic }) => topic)).toEqual(['u', 't']);
+    const flat = asked.topics.flatMap(({ partitions }) => partitions);
+    expect(flat.map(({ partition }) => partition)).toEqual([
+      0,
+      ...Array.from({ length: 20 }, (_, i) => 19 - i),
+    ]);
+    expect(flat.map(({ fetchOffset }) => fetchOffset)).toEqual(['8', ...new Array<string>(20).fill('7')]);
+    const others = (await broker({}).fetch({ topics })) as Asked;
+    expect(others.topics.flatMap(({ partitions }) => partitions).length).toBe(21);
+    expect(others.topics).not.toEqual(topics);
   });
 
   it("make an error that kafkajs's runner takes for a rebalance", () => {

@@ -228,6 +228,18 @@ describe('the signals', () => {
     expect(signals.activationBytes).toBe(16 + 64 + 8 + 3 * 2 * 4 + 24);
   });
 
+  it('predict the same cost for candidates that come by their ids as for their rows', () => {
+    const inputs = WIDE.inputs.map((input) =>
+      input.side === 'candidate' ? { ...input, required: false, fromTable: true } : input,
+    );
+    const family = { ...WIDE, inputs };
+    const [byIds, inline] = [extract({ candidateTensors: [] }, family), extract({}, family)];
+    expect(byIds.candidateCount).toBe(inline.candidateCount);
+    expect(byIds.predictedCostMs).toBe(inline.predictedCostMs);
+    expect(byIds.predictedCostMs).toBeGreaterThan(0);
+    expect(byIds.sparsityRatio).toBe(inline.sparsityRatio);
+  });
+
   it('read the cost model of the version that was asked for', () => {
     const models = new Map([['ranker@2', COST_MODEL]]);
     const { extract: read } = createSignalExtractor(models);

@@ -1,0 +1,231 @@
+import type { Tensor } from '../../core/request/tensor.ts';
+import { hashBytes, hashInt64 } from './item-hash.ts';
+import { int64Of } from './item-id.ts';
+import { bucketOf } from './item-index.ts';
+import { ELEMENT_BYTES, layoutOf, type Manifest, shiftOf } from './manifest.ts';
+
+/** Where the candidates of one request lie in a table. */
+export interface FoundRows {
+  table: ItemTable;
+  /** Of each candidate; that of the default row where its id is unknown. */
+  rows: Uint32Array;
+  unknown: number;
+  /** The first unknown id, as text; undefined where all are known. */
+  firstUnknown: string | undefined;
+}
+
+const CACHE_LINE_VALUES = 16;
+
+/**
+ * One item table in memory, read-only, over a buffer that the threads of a process may share. Finding and copying go over all candidates step by
+ * step and not candidate by candidate: reads that do not wait for each other lie side by side, so that the processor has many under way at once.
+ */
+export class ItemTable {
+  readonly manifest: Manifest;
+  readonly #buffer: SharedArrayBuffer;
+  readonly #shift: number;
+  readonly #directory: Uint32Array;
+  readonly #rowOf: Uint32Array;
+  readonly #idOffsets: Uint32Array;
+  readonly #idBytes: Uint8Array;
+  /** INT64 ids, low half first. */
+  readonly #idHalves: Uint32Array;
+  readonly #width: number;
+  /** INT8 only, a column each. */
+  readonly #scales: Float64Array;
+  /** Aligned copies of ids that are looked up, and the buckets they may be in: used within one call. */
+  #wanted = new Uint32Array(0);
+  #from = new Uint32Array(0);
+  #until = new Uint32Array(0);
+  /** What was read ahead; it only keeps the reads from being left out. */
+  #ahead = 0;
+
+  constructor(manifest: Manifest, buffer: SharedArrayBuffer) {
+    const layout = layoutOf(manifest);
+    const { rows, buckets, ids, idBytes } = manifest;
+    this.manifest = manifest;
+    this.#buffer = buffer;
+    this.#width = manifest.columns.length;
+    this.#scales = Float64Array.from(manifest.scales ?? []);
+    this.#shift = shiftOf(buckets);
+    this.#directory = new Uint32Array(buffer, layout.directory, buckets + 1);
+    this.#rowOf = new Uint32Array(buffer, layout.rowOf, rows);
+    this.#idOffsets = new Uint32Array(buffer, layout.idOffsets, ids === 'BYTES' ? rows + 1 : 0);
+    this.#idBytes = new Uint8Array(buffer, layout.ids, idBytes);
+    this.#idHalves = new Uint32Array(buffer, layout.ids, ids === 'INT64' ? 2 * rows : 0);
+  }
+
+  /** As results name it. */
+  get label(): string {
+    return `${this.manifest.name}@${this.manifest.version}`;
+  }
+
+  /** @param ids INT64 [N] or BYTES [N], N ≥ `count`: a number and its decimal text are the same id */
+  find(ids: Tensor, count: number): FoundRows {
+    const rows = new Uint32Array(count);
+    const isInt64 = ids.datatype === 'INT64';
+    if (isInt64 && this.manifest.ids === 'INT64') this.#findInt64(ids.contents, rows);
+    else if (isInt64) this.#findNumbersAsText(ids.contents, rows);
+    else this.#findText(ids.contents, rows);
+    const nowhere = this.manifest.rows;
+    let unknown = 0;
+    for (let k = 0; k < count; k += 1) if (rows[k] === nowhere) unknown += 1;
+    const firstUnknown = unknown === 0 ? undefined : idText(ids, rows.indexOf(nowhere));
+    return { table: this, rows, unknown, firstUnknown };
+  }
+
+  /** Writes the rows as FP32 [rows.length, width] at `offset`, a multiple of 8. */
+  write(rows: Uint32Array, target: ArrayBuffer, offset: number): void {
+    const { datatype } = this.manifest;
+    this.#readAhead(rows, this.#width * ELEMENT_BYTES[datatype]);
+    if (datatype === 'int8') this.#writeScaled(rows, target, offset);
+    else if (this.#width % 2 === 0) this.#writePairs(rows, target, offset);
+    else this.#writeSingles(rows, target, offset);
+  }
+
+  #findInt64(contents: Uint8Array, rows: Uint32Array): void {
+    const count = rows.length;
+    this.#makeRoom(count);
+    const wanted = this.#wanted;
+    const from = this.#from;
+    const until = this.#until;
+    new Uint8Array(wanted.buffer).set(contents.subarray(0, 8 * count));
+    const directory = this.#directory;
+    const halves = this.#idHalves;
+    const rowOf = this.#rowOf;
+    const shift = this.#shift;
+    for (let k = 0; k < count; k += 1) {
+      const bucket = bucketOf(hashInt64(wanted[2 * k] ?? 0, wanted[2 * k + 1] ?? 0), shift);
+      from[k] = directory[bucket] ?? 0;
+      until[k] = directory[bucket + 1] ?? 0;
+    }
+    let ahead = 0;
+    for (let k = 0; k < count; k += 1) {
+      const entry = from[k] ?? 0;
+      ahead ^= (halves[2 * entry] ?? 0) ^ (rowOf[entry] ?? 0);
+    }
+    this.#ahead ^= ahead;
+    const nowhere = this.manifest.rows;
+    for (let k = 0; k < count; k += 1) {
+      const low = wanted[2 * k];
+      const high = wanted[2 * k + 1];
+      const end = until[k] ?? 0;
+      let row = nowhere;
+      for (let entry = from[k] ?? 0; entry < end; entry += 1) {
+        if (halves[2 * entry] !== low || halves[2 * entry + 1] !== high) continue;
+        row = rowOf[entry] ?? nowhere;
+        break;
+      }
+      rows[k] = row;
+    }
+  }
+
+  #findText(contents: Buffer, rows: Uint32Array): void {
+    let at = 0;
+    for (let k = 0; k < rows.length; k += 1) {
+      const start = at + 4;
+      at = start + contents.readUInt32LE(at);
+      rows[k] =
+        this.manifest.ids === 'BYTES'
+          ? this.#rowOfText(contents, start, at)
+          : this.#rowOfDecimal(contents, start, at);
+    }
+  }
+
+  #findNumbersAsText(contents: Buffer, rows: Uint32Array): void {
+    for (let k = 0; k < rows.length; k += 1) {
+      const text = Buffer.from(contents.readBigInt64LE(8 * k).toString(), 'latin1');
+      rows[k] = this.#rowOfText(text, 0, text.length);
+    }
+  }
+
+  #rowOfDecimal(contents: Buffer, start: number, end: number): number {
+    const value = int64Of(contents.toString('latin1', start, end));
+    if (value === undefined) return this.manifest.rows;
+    const row = new Uint32Array(1);
+    this.#findInt64(new Uint8Array(BigInt64Array.of(value).buffer), row);
+    return row[0] ?? this.manifest.rows;
+  }
+
+  #rowOfText(contents: Uint8Array, start: number, end: number): number {
+    const bucket = bucketOf(hashBytes(contents, start, end), this.#shift);
+    const last = this.#directory[bucket + 1] ?? 0;
+    for (let entry = this.#directory[bucket] ?? 0; entry < last; entry += 1)
+      if (this.#isId(entry, contents, start, end)) return this.#rowOf[entry] ?? this.manifest.rows;
+    return this.manifest.rows;
+  }
+
+  #isId(entry: number, contents: Uint8Array, start: number, end: number): boolean {
+    const idStart = this.#idOffsets[entry] ?? 0;
+    if ((this.#idOffsets[entry + 1] ?? 0) - idStart !== end - start) return false;
+    for (let i = start; i < end; i += 1) if (contents[i] !== this.#idBytes[idStart + i - start]) return false;
+    return true;
+  }
+
+  #makeRoom(count: number): void {
+    if (this.#from.length >= count) return;
+    this.#wanted = new Uint32Array(2 * count);
+    this.#from = new Uint32Array(count);
+    this.#until = new Uint32Array(count);
+  }
+
+  /** Reads one value of each cache line of each row, so that the copy that follows finds them near. */
+  #readAhead(rows: Uint32Array, rowBytes: number): void {
+    const words = new Int32Array(
+      this.#buffer,
+      0,
+      (this.#buffer.byteLength - (this.#buffer.byteLength % 4)) / 4,
+    );
+    const rowWords = rowBytes / 4;
+    let ahead = 0;
+    for (let k = 0; k < rows.length; k += 1) {
+      const first = Math.floor((rows[k] ?? 0) * rowWords);
+      for (let word = 0; word < rowWords; word += CACHE_LINE_VALUES) ahead ^= words[first + word] ?? 0;
+    }
+    this.#ahead ^= ahead;
+  }
+
+  /** Two values at a time. No two finite FP32 values look like a NaN of FP64, whose bits a copy might change. */
+  #writePairs(rows: Uint32Array, target: ArrayBuffer, offset: number): void {
+    const pairs = this.#width / 2;
+    const source = new Float64Array(this.#buffer, 0, (this.manifest.rows + 1) * pairs);
+    const out = new Float64Array(target, offset, rows.length * pairs);
+    let to = 0;
+    for (let k = 0; k < rows.length; k += 1) {
+      const end = ((rows[k] ?? 0) + 1) * pairs;
+      for (let from = end - pairs; from < end; from += 1, to += 1) out[to] = source[from] ?? 0;
+    }
+  }
+
+  #writeSingles(rows: Uint32Array, target: ArrayBuffer, offset: number): void {
+    const width = this.#width;
+    const source = new Float32Array(this.#buffer, 0, (this.manifest.rows + 1) * width);
+    const out = new Float32Array(target, offset, rows.length * width);
+    let to = 0;
+    for (let k = 0; k < rows.length; k += 1) {
+      const end = ((rows[k] ?? 0) + 1) * width;
+      for (let from = end - width; from < end; from += 1, to += 1) out[to] = source[from] ?? 0;
+    }
+  }
+
+  #writeScaled(rows: Uint32Array, target: ArrayBuffer, offset: number): void {
+    const width = this.#width;
+    const scales = this.#scales;
+    const source = new Int8Array(this.#buffer, 0, (this.manifest.rows + 1) * width);
+    const out = new Float32Array(target, offset, rows.length * width);
+    let to = 0;
+    for (let k = 0; k < rows.length; k += 1) {
+      let from = (rows[k] ?? 0) * width;
+      for (let column = 0; column < width; column += 1, from += 1, to += 1)
+        out[to] = (source[from] ?? 0) * (scales[column] ?? 0);
+    }
+  }
+}
+
+/** One id of a tensor of ids, as people write it. */
+export function idText(ids: Tensor, position: number): string {
+  if (ids.datatype === 'INT64') return ids.contents.readBigInt64LE(8 * position).toString();
+  let at = 0;
+  for (let skipped = 0; skipped < position; skipped += 1) at += 4 + ids.contents.readUInt32LE(at);
+  return ids.contents.toString('utf8', at + 4, at + 4 + ids.contents.readUInt32LE(at));
+}

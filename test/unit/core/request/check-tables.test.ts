@@ -1,0 +1,35 @@
+import { expect, it } from 'vitest';
+import { checkRequest } from '../../../../src/core/request/check.ts';
+import type { FamilyContract } from '../../../../src/core/request/family.ts';
+import { DEFAULT_REQUEST_LIMITS } from '../../../../src/core/request/limits.ts';
+import { numbers, RANKER, request, texts } from './requests.ts';
+
+/** The family, its items in a table. */
+const WITH_TABLE: FamilyContract = {
+  ...RANKER,
+  inputs: RANKER.inputs.map((input) =>
+    input.name === 'item' ? { ...input, required: false, fromTable: true } : input,
+  ),
+};
+
+const ids = numbers('ids', 'INT64', [2], [7, 8]);
+const rows = numbers('item', 'FP32', [2, 2], [1, 2, 3, 4]);
+
+it.each([
+  ['ids alone', { candidateIds: ids, candidateTensors: [] }, { status: 'accepted', candidateCount: 2 }],
+  ['rows alone', { candidateIds: null, candidateTensors: [rows] }, { status: 'accepted', candidateCount: 2 }],
+  ['both', { candidateIds: ids, candidateTensors: [rows] }, { status: 'accepted', candidateCount: 2 }],
+  [
+    'neither, where another input says that there are candidates',
+    { candidateIds: null, candidateTensors: [texts('tags', [2], ['a', 'b'])] },
+    { status: 'rejected', code: 'INVALID_TENSOR' },
+  ],
+])('a family with an item table: %s', (_, change, expected) => {
+  const families = new Map([[WITH_TABLE.family, WITH_TABLE]]);
+  const checked = checkRequest(
+    request({ baselineCandidates: 0, ...change }),
+    families,
+    DEFAULT_REQUEST_LIMITS,
+  );
+  expect(checked).toMatchObject(expected);
+});
