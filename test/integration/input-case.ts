@@ -31,7 +31,7 @@ export interface InputCase {
   named?: 'by its place' | ((id: string) => string);
   /** Of a result that is a score. */
   scores?: number;
-  /** Headers that the result has. */
+  /** Headers that the result has besides that of its schema. */
   resultHeaders?: Readonly<Record<string, Buffer>>;
 }
 
