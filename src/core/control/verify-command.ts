@@ -114,7 +114,7 @@ function verifyOne(
     return `the signature has version ${version}, and this controller reads version ${SIGNATURE_VERSION}`;
   const key = ring.get(keyId);
   if (key === undefined)
-    return `the key ${JSON.stringify(keyId.slice(0, 64))} is not in the controller's key file`;
+    return `the key ${JSON.stringify(keyId.slice(0, 64))} is not in the controller's key file; sign with a key that is, or name the id that it has there (--key-id)`;
   if (state.revoked.has(keyId)) return `the key ${keyId} is revoked`;
   const notAllowed = keyRefusal(key, command, atMs);
   if (notAllowed !== undefined) return notAllowed;
@@ -125,7 +125,7 @@ function verifyOne(
   const { scope, type, commandId, body } = command;
   const signed = signedBytes({ ...signature, scope, type, commandId, body });
   if (bytes.byteLength !== SIGNATURE_BYTES || !verify(key.publicKey, signed, bytes))
-    return `the signature of the key ${keyId} does not fit the command: it was changed after it was signed, or another key signed it`;
+    return `the signature of the key ${keyId} does not fit the command: it was changed after it was signed, or another key signed it (--key-id names the key that did)`;
   // Last, so that nobody learns by it which nonces were used.
   if (isUsed(state, signature)) return `the nonce of the signature was used before: the command is a replay`;
   return key;
