@@ -1,3 +1,5 @@
+/// <reference types="node" preserve="true" />
+// The types of the package speak of Buffer and AsyncDisposable: whoever compiles against them gets Node's with it.
 import { prometheusTelemetry } from '../adapters/prometheus/telemetry.ts';
 import { systemRandom } from '../adapters/system/random.ts';
 import type { Transport } from '../client/connection.ts';
