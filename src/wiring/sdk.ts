@@ -71,9 +71,10 @@ export interface KafkaOptions {
 
 /** The way to an installation on Kafka. @throws MillraceError INVALID_CONFIG for options that are not valid */
 export function kafka(options: KafkaOptions): Transport {
-  if (options.brokers.length === 0) throw emptyOption('brokers', "brokers to start from: ['host:port']");
-  if (options.registryUrl === '')
-    throw emptyOption('registryUrl', "the schema registry's URL: 'http://host:port'");
+  // A program without types may leave them out.
+  const { brokers = [], registryUrl = '' }: Partial<KafkaOptions> = options;
+  if (brokers.length === 0) throw emptyOption('brokers', "brokers to start from: ['host:port']");
+  if (registryUrl === '') throw emptyOption('registryUrl', "the schema registry's URL: 'http://host:port'");
   const { settings } = loadSettings(
     {},
     {

@@ -84,6 +84,11 @@ describe('kafka()', () => {
     expect(() => kafka({ registryUrl: 'http://localhost:1', ...options })).toThrow(message);
   });
 
+  it('says it as well where an option was left out', () => {
+    // @ts-expect-error: brokers are needed
+    expect(() => kafka({ registryUrl: 'http://localhost:1' })).toThrow(/^kafka\(\): brokers is empty/);
+  });
+
   it.each([
     ['brokers', { brokers: [], registryUrl: 'http://localhost:1' }],
     ['registryUrl', { brokers: ['127.0.0.1:1'], registryUrl: '' }],
