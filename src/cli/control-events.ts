@@ -3,8 +3,9 @@ import type { ControlEventStream } from '../client/control-events.ts';
 import type { ControlEvent } from '../contracts/records.ts';
 import type { CliContext } from './context.ts';
 import { count } from './flags.ts';
+import { type FoldedLooks, LookFold } from './folded-looks.ts';
 import { cut, terminalWidth } from './screen.ts';
-import { eventCells, shownEvent } from './shown-event.ts';
+import { eventCells, eventDetail, shownEvent } from './shown-event.ts';
 import { waitingFor } from './waiting.ts';
 import { withClient } from './with-client.ts';
 
@@ -14,6 +15,7 @@ interface EventsFlags {
   fromStart: boolean;
   follow: boolean;
   max?: number;
+  all: boolean;
   json: boolean;
 }
 
@@ -26,11 +28,13 @@ export function controlEventsCommand(context: CliContext): Command {
     .option('--from-start', 'begin with the first that is kept (400 days)', false)
     .option('--no-follow', 'end when everything that is there was printed; goes with --from-start')
     .option('--max <n>', 'end after so many', count)
+    .option('--all', 'each look at a rollout in a line of its own: else looks in a row are one line', false)
     .option('--json', 'print one JSON object per line, with the evidence', false)
     .addHelpText(
       'after',
       `
-Every decision is there, refusals too: at, event, scope, epoch, term, by whom, and why. Lines are cut to the terminal's width; --json has all. Needs a running installation
+Every decision is there, refusals too: at, event, scope, epoch, term, by whom, and why. Lines are cut to the terminal's width; --json has all. Looks at a rollout and at
+tuning, which decide nothing, are folded: one line for up to 30 in a row, unless --all is given. Needs a running installation
 (MILLRACE_KAFKA_BROKERS, MILLRACE_REGISTRY_URL). Ends with Ctrl-C, unless told otherwise.
 
 Examples:
@@ -50,18 +54,33 @@ async function events(context: CliContext, flags: EventsFlags): Promise<void> {
       signal: context.interruption(),
     });
     await waitingFor(context, 'opening the control events', stream.ready);
-    const columns = terminalWidth(context.stdout);
-    const text = (event: ControlEvent): string => textLines(event, columns).join('\n');
+    const shown = linesOf(flags, terminalWidth(context.stdout));
     let printed = 0;
     const first = await waitingFor(context, waitedFor(flags), nextWanted(stream, flags));
     for (let event = first; event !== undefined; event = await nextWanted(stream, flags)) {
-      context.stdout.write(`${flags.json ? JSON.stringify(shownEvent(event)) : text(event)}\n`);
+      for (const line of shown.of(event)) context.stdout.write(`${line}\n`);
       printed += 1;
       if (printed === flags.max) break;
     }
+    for (const line of shown.rest()) context.stdout.write(`${line}\n`);
     await stream.return();
     if (printed === 0 && !flags.follow) context.stderr.write(`millrace: ${noneText(flags)}\n`);
   });
+}
+
+/** Events as they are printed: as JSON and with --all each by itself. */
+function linesOf(
+  { json, all }: Pick<EventsFlags, 'json' | 'all'>,
+  columns: number | undefined,
+): { of(event: ControlEvent): string[]; rest(): string[] } {
+  if (json) return { of: (event) => [JSON.stringify(shownEvent(event))], rest: () => [] };
+  if (all) return { of: (event) => textLines(event, eventDetail(event), columns), rest: () => [] };
+  const fold = new LookFold();
+  const text = ({ last, times, firstMs }: FoldedLooks): string[] => {
+    const since = times === 1 ? '' : `${times} looks since ${new Date(firstMs).toISOString()}, the last: `;
+    return textLines(last, `${since}${eventDetail(last)}`, columns);
+  };
+  return { of: (event) => fold.add(event).flatMap(text), rest: () => fold.rest().flatMap(text) };
 }
 
 async function nextWanted(
@@ -90,10 +109,10 @@ function noneText({ fromStart, scope, command }: EventsFlags): string {
 }
 
 /** One line, or two that are cut where it does not fit a terminal. */
-function textLines(event: ControlEvent, columns: number | undefined): string[] {
-  const cells = eventCells(event).map((cell, index) =>
-    index === 3 ? `epoch ${cell}` : index === 4 ? `term ${cell}` : cell,
-  );
+function textLines(event: ControlEvent, what: string, columns: number | undefined): string[] {
+  const cells = eventCells(event)
+    .with(-1, what)
+    .map((cell, index) => (index === 3 ? `epoch ${cell}` : index === 4 ? `term ${cell}` : cell));
   const line = joined(cells);
   if (columns === undefined || line.length <= columns) return [line];
   return [joined(cells.slice(0, -1)), `    ${cells.at(-1) ?? ''}`].map((part) => cut(part, columns));

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { Command, Option } from 'commander';
 import { generateEd25519 } from '../adapters/system/ed25519.ts';
 import { checkInstallation, checkKeyId, checkScopePattern } from '../config/key-file.ts';
+import { withKeyId } from '../config/private-key-file.ts';
 import { writeUserFile } from '../config/user-file.ts';
 import { KEY_ROLES, type KeyRole } from '../core/control/key-ring.ts';
 import { toSpki } from '../core/control/spki.ts';
@@ -24,7 +25,9 @@ export function keygenCommand(context: CliContext): Command {
     )
     .argument('<key-id>', 'name of the key, such as ana-2026; the log of decisions shows it')
     .addOption(new Option('--role <role>', 'whose key it is').choices(KEY_ROLES).default('person'))
-    .option('--scope <scope...>', 'what it may sign for: policy/starter, policy/*, keys, *', ['policy/*'])
+    .option('--scope <scope...>', 'what it may sign for: policy/starter, policy/*, model/*, keys, *', [
+      'policy/*',
+    ])
     .option(
       '--installation <name>',
       'signatures of the key have to name this installation, and count in no other that knows the key',
@@ -34,7 +37,8 @@ export function keygenCommand(context: CliContext): Command {
     .addHelpText(
       'after',
       `
-The private key stays with its owner: only they can read the file, and nothing else is told of it. The entry goes into the key file that
+The private key stays with its owner: only they can read the file, and nothing else is told of it. The file holds the key's id too, so --key
+finds it whatever the file is called; a key that other tools made takes its id from the file's name, or from --key-id. The entry goes into the key file that
 controller.keys names (MILLRACE_CONTROLLER_KEYS), then the controller is restarted. A person signs everything in the key's scopes; a
 controller's key signs steps of a rollout and tuning only. To revoke keys takes the scope keys.
 
@@ -59,7 +63,7 @@ function keygen(context: CliContext, name: string, flags: KeygenFlags): void {
       advice: 'Give the new key another id, or another --out',
     });
   const { privateKeyPem, publicKey } = generateEd25519();
-  writeUserFile(file, privateKeyPem, { mode: 0o600, isNew: true });
+  writeUserFile(file, withKeyId(privateKeyPem, keyId), { mode: 0o600, isNew: true });
   const entry = {
     keyId,
     role: flags.role,

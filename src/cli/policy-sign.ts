@@ -4,6 +4,7 @@ import type { ControlCommand } from '../contracts/records.ts';
 import { MillraceError } from '../core/errors.ts';
 import { commandText, isCommandText, readCommandText } from './command-file.ts';
 import type { CliContext } from './context.ts';
+import { refuseUnknownSigner } from './known-signer.ts';
 import { readValidPolicy } from './policy-check.ts';
 import { newCommand, writeCommand } from './send-command.ts';
 import { type SigningFlags, signerOf, signNow, withSigningOptions } from './signing.ts';
@@ -45,6 +46,7 @@ function sign(context: CliContext, file: string, flags: SignFlags): void {
       allowed: '--key <file>',
       advice: 'Make one with `millrace policy keygen`',
     });
+  refuseUnknownSigner(context, signer);
   const command = commandOf(context, file);
   if (command === undefined) return;
   const slot = freeSlot(command, signer.keyId);

@@ -112,8 +112,13 @@ function traceLines(trace: unknown): string[] {
   const parsed = TRACE.safeParse(trace);
   if (!parsed.success) return ['trace', ...indented(JSON.stringify(trace, null, 2).split('\n'))];
   const { path, policy: _, ...rest } = parsed.data;
-  const others = Object.entries(rest).map(([name, value]) => `${name} ${JSON.stringify(value)}`);
+  const others = Object.entries(rest).map(([name, value]) => `${name} ${traceValue(name, value)}`);
   return ['trace', ...indented([...formatExplanation(path), ...others])];
+}
+
+/** Durations are for people here; --json has them to the last digit. */
+function traceValue(name: string, value: unknown): string {
+  return typeof value === 'number' && name.endsWith('Ms') ? milliseconds(value) : JSON.stringify(value);
 }
 
 function indented(lines: readonly string[]): string[] {

@@ -12,6 +12,7 @@ import { MillraceError } from '../core/errors.ts';
 import { commandText } from './command-file.ts';
 import type { CliContext } from './context.ts';
 import { duration } from './flags.ts';
+import { refuseUnknownSigner } from './known-signer.ts';
 import { refuseBeforePassed } from './promotion.ts';
 import { eventDetail, shownEvent } from './shown-event.ts';
 import { type SigningFlags, signerOf, signNow, withSigningOptions } from './signing.ts';
@@ -62,6 +63,7 @@ export async function dispatchCommand(
   flags: SendFlags,
 ): Promise<void> {
   const signer = signerOf(context, flags);
+  if (signer !== undefined && flags.out !== undefined) refuseUnknownSigner(context, signer);
   const command =
     signer === undefined ? unsigned : { ...unsigned, signature: signNow(context, unsigned, signer, flags) };
   if (flags.out === undefined) await sendCommand(context, command, flags);
@@ -96,9 +98,10 @@ export async function sendCommand(
   options: { isKnown?: boolean } = {},
 ): Promise<void> {
   await withClient(context, async (client) => {
+    const shown = { json: flags.json, isFile: options.isKnown === true };
     const earlier = options.isKnown === true ? await earlierAnswer(client, command) : undefined;
     if (earlier !== undefined) {
-      show(context, command, earlier, flags.json);
+      show(context, command, earlier, shown);
       return;
     }
     if (flags.beforePassed !== true) await refuseBeforePassed(context, client, command);
@@ -107,7 +110,7 @@ export async function sendCommand(
       "waiting for the controller's answer",
       answerInTime(context, client, command, flags),
     );
-    show(context, command, answer, flags.json);
+    show(context, command, answer, shown);
   });
 }
 
@@ -147,7 +150,12 @@ async function answerInTime(
   }
 }
 
-function show(context: CliContext, command: ControlCommand, answer: Answer | undefined, json: boolean): void {
+function show(
+  context: CliContext,
+  command: ControlCommand,
+  answer: Answer | undefined,
+  { json, isFile }: { json: boolean; isFile: boolean },
+): void {
   const { commandId, scope, type } = command;
   if (answer?.event.accepted !== true) context.exitCode = 1;
   if (json) {
@@ -162,18 +170,20 @@ function show(context: CliContext, command: ControlCommand, answer: Answer | und
       value: commandId,
       advice: `The command is on the control topic, and is decided as soon as a controller leads: millrace control events --from-start --command ${commandId}`,
     });
-  context.stdout.write(`${answerLine(command, answer)}\n`);
+  context.stdout.write(`${answerLine(command, answer, isFile)}\n`);
 }
 
 /** Whoever signed the file since would wait for another answer. */
-const DECIDED_ONCE =
-  'nothing was sent: a command is decided once, and signatures that came to it since count for nothing. Make it anew with --out, have everybody sign that (millrace policy sign), then send it';
+const MAKE_ANEW = 'Make it anew with --out, have everybody sign that (millrace policy sign), then send it';
+const DECIDED_ONCE = `nothing was sent: a command is decided once, and signatures that came to it since count for nothing. ${MAKE_ANEW}`;
+/** Of a file: without a word it would be signed again and sent again. */
+const USED_UP = `the file is used up: a command is decided once, however it is signed later. ${MAKE_ANEW}`;
 
-function answerLine({ type, scope }: ControlCommand, { event, isEarlier }: Answer): string {
+function answerLine({ type, scope }: ControlCommand, { event, isEarlier }: Answer, isFile: boolean): string {
   const when = isEarlier ? ` (decided before, at ${new Date(event.occurredAt).toISOString()})` : '';
   if (!event.accepted) {
     const what = `refused: ${type} of ${scope}: ${event.reason ?? 'no reason was given'}${when}`;
-    return isEarlier ? `${what}\n${DECIDED_ONCE}` : what;
+    return [what, ...(isEarlier ? [DECIDED_ONCE] : isFile ? [USED_UP] : [])].join('\n');
   }
   const detail = eventDetail(event);
   return `accepted: ${event.type} in ${scope}, epoch ${event.epoch}, term ${event.term}${detail === '' ? '' : `: ${detail}`}${when}`;

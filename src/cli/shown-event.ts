@@ -25,7 +25,7 @@ export function eventDetail({ reason, evidence }: Pick<ControlEvent, 'reason' | 
   if (reason !== null) return reason;
   const fields = fieldsOf(parseEvidence(evidence));
   if (fields['type'] === 'tuning-stepped')
-    return `${textOf(fields['name'])} ${String(fields['from'])} → ${String(fields['to'])}; ${textOf(fields['reason'])}`;
+    return `${textOf(fields['name'])} ${numberText(fields['from'])} → ${numberText(fields['to'])}; ${textOf(fields['reason'])}`;
   const parts = [
     policyText(fields['policy']),
     modelText(fields['model']),
@@ -47,14 +47,14 @@ export function eventReasonCodes({ evidence }: Pick<ControlEvent, 'evidence'>): 
   return Array.isArray(reasons) ? reasons.map((each) => textOf(fieldsOf(each)['code'])).join() : '';
 }
 
-/** `starter@2 sha256:1507373c…` */
+/** `starter@2 sha256:0123abcd…` */
 function policyText(value: unknown): string {
   const { name, version, digest } = fieldsOf(value);
   if (typeof name !== 'string' || typeof version !== 'number') return '';
   return `${name}@${version}${typeof digest === 'string' ? ` ${digest.slice(0, DIGEST_SHOWN)}…` : ''}`;
 }
 
-/** `ranker@3 sha256:1507373c… from https://models.example/ranker/3/` */
+/** `ranker@3 sha256:0123abcd… from https://models.example/ranker/3/` */
 function modelText(value: unknown): string {
   const { family, version, digest, source } = fieldsOf(value);
   if (typeof family !== 'string' || typeof version !== 'string') return '';
@@ -78,13 +78,23 @@ function listText(before: string, list: unknown): string {
   return Array.isArray(list) && list.length > 0 ? `${before}: ${list.map(String).join('; ')}` : '';
 }
 
-/** `312 stable, 17 canary requests in 10 s` */
+/** `312 stable, 17 canary requests in 10 s`; a window lasts what it lasted, to parts of a millisecond. */
 function observationText(value: unknown): string {
   const { stable, canary, shadow, windowMs } = fieldsOf(value);
   if (typeof windowMs !== 'number') return '';
   const requests = (arm: unknown): string => String(fieldsOf(arm)['requests'] ?? 0);
   const second = shadow === undefined ? `${requests(canary)} canary` : `${requests(shadow)} shadow`;
-  return `${requests(stable)} stable, ${second} requests in ${windowMs / 1_000} s`;
+  return `${requests(stable)} stable, ${second} requests in ${secondsText(windowMs)}`;
+}
+
+function secondsText(ms: number): string {
+  const seconds = ms / 1_000;
+  return `${seconds < 9.95 ? seconds.toFixed(1) : seconds.toFixed(0)} s`;
+}
+
+/** Without what steps of a fraction leave behind (0.6000000000000001). */
+function numberText(value: unknown): string {
+  return typeof value === 'number' ? String(Number(value.toPrecision(12))) : String(value);
 }
 
 function textOf(value: unknown): string {

@@ -6,6 +6,7 @@ import { ed25519Signer } from '../adapters/system/ed25519.ts';
 import { signCommand } from '../client/sign-command.ts';
 import { checkInstallation, checkKeyId } from '../config/key-file.ts';
 import { loadSettings } from '../config/load-settings.ts';
+import { keyIdOf } from '../config/private-key-file.ts';
 import { fileError } from '../config/user-file.ts';
 import type { ControlCommand, Signature } from '../contracts/records.ts';
 import { VALIDITY_MS_MAX } from '../core/control/verify-command.ts';
@@ -26,8 +27,11 @@ const VALID_FOR_MS = 3_600_000;
 /** The options by which a command is signed. */
 export function withSigningOptions(command: Command): Command {
   return command
-    .option('--key <file>', 'sign with this private key (PEM); its name without .pem is the id of the key')
-    .option('--key-id <id>', "id of the key in the controller's key file, where the file is named otherwise")
+    .option('--key <file>', 'sign with this private key (PEM), as millrace policy keygen writes it')
+    .option(
+      '--key-id <id>',
+      "id of the key in the controller's key file; else the one that the file holds, or the file's name without .pem",
+    )
     .option(
       '--installation <name>',
       'installation that the command is for, where the key has one in the key file (default: the setting installation)',
@@ -47,8 +51,9 @@ export function signerOf(context: CliContext, flags: SigningFlags): Signer | und
       allowed: 'both, or neither',
     });
   }
-  const keyId = checkKeyId(flags.keyId ?? basename(flags.key).replace(/\.(pem|key)$/, ''));
   const privateKeyPem = readPrivateKeyFile(context, flags.key);
+  const named = flags.keyId ?? keyIdOf(privateKeyPem.toString('latin1'));
+  const keyId = checkKeyId(named ?? basename(flags.key).replace(/\.(pem|key)$/, ''));
   const installation = flags.installation ?? loadSettings(context.environment).settings.installation;
   return ed25519Signer({
     keyId,

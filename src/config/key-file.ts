@@ -1,6 +1,6 @@
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
-import { type ControlKey, KEY_ROLES, type KeyRing } from '../core/control/key-ring.ts';
+import { type ControlKey, coversAnyCommand, KEY_ROLES, type KeyRing } from '../core/control/key-ring.ts';
 import { fromSpki, PUBLIC_KEY_BYTES } from '../core/control/spki.ts';
 import { MillraceError, shorten } from '../core/errors.ts';
 import { didYouMean } from '../core/policy/nearest.ts';
@@ -9,6 +9,8 @@ import { readUserFile } from './user-file.ts';
 const KEY_ID = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/;
 export const KEY_ID_ALLOWED = 'letters, digits, ".", "_", "@", "-"; at most 64, a letter or digit first';
 const SCOPE = /^(\*|[A-Za-z0-9][A-Za-z0-9._/-]{0,127}\*?)$/;
+const SCOPE_ALLOWED =
+  'a scope that commands have: policy/<name>, model/<family>, keys; policy/* and model/* for all that begin so, * for everything';
 
 const INSTALLATION = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 export const INSTALLATION_ALLOWED =
@@ -29,11 +31,9 @@ const KEY = z.strictObject({
     .string()
     .describe('an ed25519 public key in base64: its 32 bytes, or its SubjectPublicKeyInfo (DER); or its PEM'),
   scopes: z
-    .array(z.string().regex(SCOPE))
+    .array(z.string().refine(isScopePattern))
     .min(1)
-    .describe(
-      'a list of at least one scope, such as policy/starter; policy/* for all that begin so, * for everything',
-    ),
+    .describe(`a list of at least one scope, each ${SCOPE_ALLOWED}`),
   installation: z.string().regex(INSTALLATION).optional().describe(INSTALLATION_ALLOWED),
   notBefore: time,
   notAfter: time,
@@ -63,11 +63,16 @@ export function checkInstallation(name: string): string {
 
 /** A scope, or a pattern of scopes, as keys have them. @throws MillraceError INVALID_CONFIG */
 export function checkScopePattern(pattern: string): string {
-  if (SCOPE.test(pattern)) return pattern;
-  throw new MillraceError('INVALID_CONFIG', 'that is not a scope', {
+  if (isScopePattern(pattern)) return pattern;
+  throw new MillraceError('INVALID_CONFIG', 'that is not a scope of commands', {
     value: pattern,
-    allowed: 'a scope such as policy/starter, policy/* for all that begin so, * for everything',
+    allowed: SCOPE_ALLOWED,
   });
+}
+
+/** A key whose scope no command has would look as if it could sign. */
+function isScopePattern(pattern: string): boolean {
+  return SCOPE.test(pattern) && coversAnyCommand(pattern);
 }
 
 /** The keys of a file. @throws MillraceError INVALID_CONFIG, as `parseKeyFile` does, or where the file cannot be read */

@@ -3,7 +3,7 @@ import { leafBranches, type PolicyDocument } from '../core/policy/document.ts';
 import type { Fleet } from '../core/policy/fleet.ts';
 import { readPolicyDocument } from '../core/policy/parse.ts';
 import { DocumentError, type PolicyProblem } from '../core/policy/problem.ts';
-import { validatePolicy, validateTargets } from '../core/policy/validate.ts';
+import { validateParts, validatePolicy } from '../core/policy/validate.ts';
 import { validateQueries } from '../core/policy/validate-queries.ts';
 import { SIGNALS } from '../core/signals/extract.ts';
 import { digestOf, readFleet } from './policy-files.ts';
@@ -45,7 +45,7 @@ export function checkPolicyFile(bytes: Uint8Array, settings: Settings): CheckedP
   };
 }
 
-/** Of a document that does not parse: where its decisions can be read whole, everything; else its targets. */
+/** Of a document that does not parse: where its decisions can be read whole, everything; else its targets and signals. */
 function problemsBeside(
   problems: readonly PolicyProblem[],
   document: PolicyDocument,
@@ -56,8 +56,8 @@ function problemsBeside(
       ({ path }) => path === place || path.startsWith(`${place}.`) || path.startsWith(`${place}[`),
     );
   const queries = isAt('rollout') ? [] : validateQueries(document);
-  if (problems.some(({ path }) => path === '') || ['tree', 'signals', 'tuned'].some(isAt))
-    return [...validateTargets(document, fleet), ...queries];
+  if (document.tree.length === 0 || ['tree', 'signals', 'tuned'].some(isAt))
+    return [...validateParts(document, fleet, SIGNALS), ...queries];
   const tests = document.tests.filter(({ path }) => !isAt(path));
   const found = validatePolicy({ ...document, tests }, fleet, SIGNALS);
   // A test that cannot be read may be the one of a leaf that seems to have none.

@@ -1,7 +1,10 @@
+/// <reference types="node" preserve="true" />
+// The types of the package speak of Buffer and AsyncDisposable: whoever compiles against them gets Node's with it.
 import { prometheusTelemetry } from '../adapters/prometheus/telemetry.ts';
 import { systemRandom } from '../adapters/system/random.ts';
 import type { Transport } from '../client/connection.ts';
 import { loadSettings } from '../config/load-settings.ts';
+import { ERROR_CODES, type ErrorCode, MillraceError } from '../core/errors.ts';
 import { seededRandom } from '../core/random/seeded-random.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { embeddedTransport } from './embedded-transport.ts';
@@ -44,9 +47,9 @@ export type {
   Tensor,
   Timings,
 } from '../contracts/records.ts';
-export { ERROR_CODES, type ErrorCode, MillraceError } from '../core/errors.ts';
 export type { Signer } from '../ports/signatures.ts';
 export type { Logger, Telemetry } from '../ports/telemetry.ts';
+export { ERROR_CODES, type ErrorCode, MillraceError };
 
 export interface KafkaOptions {
   /** Brokers to start from, `host:port`. */
@@ -68,6 +71,10 @@ export interface KafkaOptions {
 
 /** The way to an installation on Kafka. @throws MillraceError INVALID_CONFIG for options that are not valid */
 export function kafka(options: KafkaOptions): Transport {
+  // A program without types may leave them out.
+  const { brokers = [], registryUrl = '' }: Partial<KafkaOptions> = options;
+  if (brokers.length === 0) throw emptyOption('brokers', "brokers to start from: ['host:port']");
+  if (registryUrl === '') throw emptyOption('registryUrl', "the schema registry's URL: 'http://host:port'");
   const { settings } = loadSettings(
     {},
     {
@@ -84,6 +91,13 @@ export function kafka(options: KafkaOptions): Transport {
     },
   );
   return kafkaTransport(settings, options.telemetry ?? clientTelemetry());
+}
+
+function emptyOption(name: keyof KafkaOptions, allowed: string): MillraceError {
+  return new MillraceError('INVALID_CONFIG', `kafka(): ${name} is empty`, {
+    allowed,
+    advice: 'Give the addresses of the installation, or use embedded() for a pipeline in this process',
+  });
 }
 
 export interface EmbeddedOptions {

@@ -11,7 +11,7 @@ import { readPolicyDocument } from '../../src/core/policy/parse.ts';
 import { DocumentError, describeProblem, type PolicyProblem } from '../../src/core/policy/problem.ts';
 import { DOCUMENT_LIMITS } from '../../src/core/policy/source.ts';
 import { tunedChild } from '../../src/core/policy/tuned-child.ts';
-import { validatePolicy, validateTargets } from '../../src/core/policy/validate.ts';
+import { validateParts, validatePolicy } from '../../src/core/policy/validate.ts';
 import type { Generator } from '../../src/core/random/generator.ts';
 import { SIGNALS } from '../../src/core/signals/extract.ts';
 import { type Account, type Fuzzer, isPlain, runFuzzer } from './harness.ts';
@@ -72,7 +72,7 @@ function readOne(draw: Generator, { text, source }: Input, account: Account): vo
   if (problems.length > 0) {
     account.outcome('refused by the parser');
     checkProblems(problems, account);
-    if (document !== undefined) checkProblems(validateTargets(document, REFERENCE_FLEET), account);
+    if (document !== undefined) checkProblems(validateParts(document, REFERENCE_FLEET), account);
     return;
   }
   account.expect(document !== undefined, 'no problem, and no document');

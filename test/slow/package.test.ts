@@ -53,6 +53,7 @@ for await (const { result: seen } of results) {
 await client.close();
 `;
 
+/** Of a folder that has nothing but the package: Node's types come with it. */
 const TSCONFIG = {
   compilerOptions: {
     target: 'es2023',
@@ -60,8 +61,6 @@ const TSCONFIG = {
     strict: true,
     skipLibCheck: false,
     outDir: 'out',
-    types: ['node'],
-    typeRoots: [join(clone, 'node_modules/@types')],
   },
   files: ['use.ts'],
 };

@@ -24,6 +24,17 @@ export type KeyRing = ReadonlyMap<string, ControlKey>;
 /** What a controller's key may sign: steps of a rollout, and tuning (whose bounds the policy declares). Starting a rollout is a person's. */
 const CONTROLLER_TYPES: readonly string[] = ['PROMOTE', 'HOLD', 'ABORT', 'ROLL_BACK', 'TUNE'];
 
+/** Scopes of commands: a policy, a model family, the keys. */
+const COMMAND_SCOPE = /^(?:keys|(?:policy|model)\/[A-Za-z0-9._-]+)$/;
+const COMMAND_SCOPE_STARTS: readonly string[] = ['policy/', 'model/', 'keys'];
+
+/** Whether any command can have a scope that the pattern covers. */
+export function coversAnyCommand(pattern: string): boolean {
+  if (!pattern.endsWith('*')) return COMMAND_SCOPE.test(pattern);
+  const start = pattern.slice(0, -1);
+  return COMMAND_SCOPE_STARTS.some((each) => each.startsWith(start)) || COMMAND_SCOPE.test(start);
+}
+
 export function coversScope(patterns: readonly string[], scope: string): boolean {
   return patterns.some((pattern) =>
     pattern.endsWith('*') ? scope.startsWith(pattern.slice(0, -1)) : pattern === scope,

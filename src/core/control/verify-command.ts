@@ -112,7 +112,7 @@ function verifyOne(
   const { keyId, version, nonce, bytes } = signature;
   const key = ring.get(keyId);
   if (key === undefined)
-    return `the key ${JSON.stringify(keyId.slice(0, 64))} is not in the controller's key file`;
+    return `the key ${JSON.stringify(keyId.slice(0, 64))} is not in the controller's key file; sign with a key that is, or name the id that it has there (--key-id)`;
   const { installation } = key;
   if (version !== signatureVersion(installation)) return wrongVersion(version, installation);
   if (state.revoked.has(keyId)) return `the key ${keyId} is revoked`;
@@ -125,10 +125,16 @@ function verifyOne(
   const { scope, type, commandId, body } = command;
   const signed = signedBytes({ ...signature, installation, scope, type, commandId, body });
   if (bytes.byteLength !== SIGNATURE_BYTES || !verify(key.publicKey, signed, bytes))
-    return `the signature of the key ${keyId} does not fit the command: it was changed after it was signed, another key signed it${installation === undefined ? '' : `, or it was signed for another installation than ${installation}`}`;
+    return notFitting(keyId, installation);
   // Last, so that nobody learns by it which nonces were used.
   if (isUsed(state, signature)) return `the nonce of the signature was used before: the command is a replay`;
   return key;
+}
+
+function notFitting(keyId: string, installation: string | undefined): string {
+  const elsewhere =
+    installation === undefined ? '' : `, or it was signed for another installation than ${installation}`;
+  return `the signature of the key ${keyId} does not fit the command: it was changed after it was signed, or another key signed it (--key-id names the key that did)${elsewhere}`;
 }
 
 function wrongVersion(version: number, installation: string | undefined): string {

@@ -130,15 +130,16 @@ export class TreeReader {
       memory: 'optional',
       variant: 'optional',
     });
-    if (fields?.accelerator === undefined || fields.kernel === undefined) return undefined;
-    const accelerator = this.#reader.text(fields.accelerator, NAME, NAME_ALLOWED);
-    const kernel = this.#reader.text(fields.kernel, NAME, NAME_ALLOWED);
+    if (fields === undefined) return undefined;
+    const name = (field: SourceNode | undefined): string =>
+      (field === undefined ? undefined : this.#reader.text(field, NAME, NAME_ALLOWED)) ?? '';
+    const accelerator = name(fields.accelerator);
+    const kernel = name(fields.kernel);
     const memory =
       fields.memory === undefined ? undefined : this.#reader.text(fields.memory, NAME, NAME_ALLOWED);
     const variant = fields.variant === undefined ? undefined : this.#reader.oneOf(fields.variant, VARIANTS);
-    return accelerator === undefined || kernel === undefined
-      ? undefined
-      : { accelerator, kernel, memory, variant };
+    // What is missing was reported and is empty, so that the rest of the target is checked all the same.
+    return { accelerator, kernel, memory, variant };
   }
 
   #fallback(node: SourceNode): string[] {

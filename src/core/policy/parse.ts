@@ -101,10 +101,22 @@ function readPolicy(reader: DocumentReader, root: SourceNode): PolicyDocument | 
     fields.expect === undefined ? undefined : readExpectation(reader, fields.expect, branches.leafIds);
   const tests = fields.tests === undefined ? [] : readTests(reader, fields.tests, signals, branches.leafIds);
   const rollout = fields.rollout === undefined ? DEFAULT_ROLLOUT : readRollout(reader, fields.rollout);
-  if (name === undefined || version === undefined) return undefined;
   const tunables = [...branches.tunables.values()];
   const positions = new Map(positionsOf(root));
-  return { name, version, parent, signals, tunables, tuned, models, expect, tree, tests, rollout, positions };
+  return {
+    name: name ?? '',
+    version: version ?? 0,
+    parent,
+    signals,
+    tunables,
+    tuned,
+    models,
+    expect,
+    tree,
+    tests,
+    rollout,
+    positions,
+  };
 }
 
 function readSignals(reader: DocumentReader, node: SourceNode): ReadonlyMap<string, SignalType> {

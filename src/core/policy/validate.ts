@@ -38,10 +38,16 @@ export function validatePolicy(
   return found.problems;
 }
 
-/** What is wrong with the targets alone: also of a document that has other problems. */
-export function validateTargets(document: PolicyDocument, fleet: Fleet): PolicyProblem[] {
+/** What is wrong with the targets and the signals alone: also of a document that has other problems. What could not be read is passed over. */
+export function validateParts(
+  document: PolicyDocument,
+  fleet: Fleet,
+  known: readonly KnownSignal[] = [],
+): PolicyProblem[] {
   const found = new Findings(document);
   for (const leaf of leafBranches(document.tree)) checkTarget(found, leaf, fleet);
+  // A condition that cannot be read may read any of them.
+  checkSignals(found, document, known, { allAreRead: true });
   return found.problems;
 }
 
@@ -103,7 +109,7 @@ function checkTarget(found: Findings, leaf: LeafBranch, fleet: Fleet): void {
     const here = `${leaf.path}.fallback[${index}]`;
     if (!checkName(found, here, 'accelerator', name, fleet.accelerators.keys(), fleet)) return;
     const kernels = fleet.accelerators.get(name)?.kernels ?? [];
-    if (kernels.includes(kernel)) return;
+    if (kernel === UNREAD || kernels.includes(kernel)) return;
     const allowed = kernels.join(', ');
     found.add('warning', here, `the fallback lacks the kernel ${kernel}, so it would run another`, {
       value: name,
@@ -111,6 +117,9 @@ function checkTarget(found: Findings, leaf: LeafBranch, fleet: Fleet): void {
     });
   });
 }
+
+/** What the parser leaves of a name that it reported. */
+const UNREAD = '';
 
 function checkName(
   found: Findings,
@@ -120,6 +129,7 @@ function checkName(
   known: Iterable<string>,
   fleet: Fleet,
 ): boolean {
+  if (name === UNREAD) return false;
   const names = [...known];
   if (names.includes(name)) return true;
   const allowed = listNames(names);
@@ -151,9 +161,14 @@ function checkReachability(found: Findings, document: PolicyDocument): void {
   }
 }
 
-function checkSignals(found: Findings, document: PolicyDocument, known: readonly KnownSignal[]): void {
+function checkSignals(
+  found: Findings,
+  document: PolicyDocument,
+  known: readonly KnownSignal[],
+  { allAreRead = false } = {},
+): void {
   const byName = new Map(known.map((signal) => [signal.name, signal]));
-  const read = new Set(readSignals(document));
+  const read = new Set(allAreRead ? document.signals.keys() : readSignals(document));
   for (const [name, type] of document.signals) {
     const path = `signals.${name}`;
     if (!read.has(name)) found.add('warning', path, 'no condition reads this signal', { value: name });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readGraph } from '../../../src/inference/onnx-file/read-graph.ts';
 import { writeGraph } from '../../../src/inference/onnx-file/write-graph.ts';
-import { crossNetwork, deepCrossAttention, type Model } from '../inference/rocs/models.ts';
+import { crossNetwork, deepCrossAttention, type Model, perceptron } from '../inference/rocs/models.ts';
 import { millrace } from './cli.fixture.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
@@ -22,6 +22,8 @@ describe('model compile', () => {
     const ran = await millrace(['model', 'compile', file, ...SIDES, '--out', out]);
     expect(ran).toMatchObject({ exitCode: 0, err: '' });
     expect(ran.out).toMatch(/the same scores on 11 made-up batches/);
+    // Two layers of 32 × 32, of which 8 × 8 are the candidate's alone, 32 × 16 of which 8 × 16, and 16.
+    expect(ran.out).toContain('multiplications per candidate: 272 of 2.6 k are left (11 %)');
     const names = (name: string) =>
       readGraph(readFileSync(join(out, name))).inputs.map((input) => input.name);
     expect(names('model.onnx')).toEqual(['user', 'item', 'request_index']);
@@ -41,6 +43,37 @@ describe('model compile', () => {
     for (const { naive, copies, shared, candidate } of report.throughput) {
       for (const qps of [naive, copies, shared, candidate]) expect(qps).toBeGreaterThan(0);
     }
+  });
+
+  it('says what is left where only the first layer is shared, and warns', async () => {
+    const { file, out } = written(perceptron(8, 32, 128));
+    const ran = await millrace(['model', 'compile', file, ...SIDES, '--out', out]);
+    // Given (8 + 32) · 128 + 128 · 2, left 32 · 128 + 128 · 2.
+    expect(ran.out).toContain('multiplications per candidate: 4.4 k of 5.4 k are left (81 %)');
+    expect(ran.err).toMatch(/warning: less than a third .* is shared: .*docs\/models\.md/);
+    const json = await millrace(['model', 'compile', file, ...SIDES, '--out', out, '--force', '--json']);
+    expect(JSON.parse(json.out).multiplications).toEqual({ given: 5_376, candidate: 4_352 });
+  });
+
+  it('writes over nothing unless it is told to, and never over the model itself', async () => {
+    const { file, out } = written(crossNetwork(24, 8, 1));
+    const compile = (from: string, ...flags: string[]) =>
+      millrace(['model', 'compile', from, ...SIDES, '--out', out, ...flags]);
+    expect(await compile(file)).toMatchObject({ exitCode: 0 });
+    writeFileSync(join(out, 'candidate.onnx'), 'mine');
+    const again = await compile(file);
+    expect(again).toMatchObject({
+      exitCode: 2,
+      err: expect.stringMatching(/written over .*candidate\.onnx.*--force/),
+    });
+    expect(readFileSync(join(out, 'candidate.onnx'), 'utf8')).toBe('mine');
+    const itself = await compile(join(out, 'model.onnx'), '--force');
+    expect(itself).toMatchObject({
+      exitCode: 2,
+      err: expect.stringMatching(/the model would be written over/),
+    });
+    expect(await compile(file, '--force')).toMatchObject({ exitCode: 0 });
+    expect(readFileSync(join(out, 'candidate.onnx'), 'utf8')).not.toBe('mine');
   });
 
   it('refuses a layer without a mask by its name, and writes nothing', async () => {
@@ -75,8 +108,13 @@ describe('model compile', () => {
     const { file, out } = written(crossNetwork(24, 8, 1));
     writeFileSync(file, 'no model');
     const ran = await millrace(['model', 'compile', file, ...SIDES, '--out', out]);
-    expect(ran.err).toMatch(/not an ONNX model/);
+    expect(ran.err).toMatch(/given\.onnx: the file is not an ONNX model/);
+    writeFileSync(file, '');
+    expect((await millrace(['model', 'compile', file, ...SIDES, '--out', out])).err).toMatch(/given\.onnx: /);
     const none = await millrace(['model', 'compile', 'nowhere.onnx', ...SIDES, '--out', out]);
-    expect(none).toMatchObject({ exitCode: 2, err: expect.stringMatching(/cannot be read/) });
+    expect(none).toMatchObject({
+      exitCode: 2,
+      err: expect.stringMatching(/the model cannot be read: there is none of this name.*Correct the path/),
+    });
   });
 });

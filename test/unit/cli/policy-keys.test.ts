@@ -29,7 +29,7 @@ describe('millrace policy keygen', () => {
     const { out, exitCode } = await millrace(args);
     expect(exitCode).toBe(0);
     expect(statSync(folder.path('ana.pem')).mode & 0o777).toBe(0o600);
-    expect(folder.read('ana.pem')).toMatch(/^-----BEGIN PRIVATE KEY-----/);
+    expect(folder.read('ana.pem')).toMatch(/^# key-id: ana\n-----BEGIN PRIVATE KEY-----/);
     expect(out).not.toContain('PRIVATE KEY');
     expect(parseKeyFile(out, 'out').get('ana')).toMatchObject({
       role: 'person',
@@ -75,7 +75,11 @@ describe('millrace policy keygen', () => {
 
   it.each([
     [['a b'], /not an id of a key \(got "a b"; allowed: letters, digits/],
-    [['ana', '--scope', 'a**'], /not a scope \(got "a\*\*"/],
+    [['ana', '--scope', 'a**'], /not a scope of commands \(got "a\*\*"/],
+    [
+      ['ana', '--scope', 'policy/*', 'foo'],
+      /not a scope .*got "foo"; allowed: .*policy\/<name>, model\/<family>, keys/,
+    ],
     [['ana', '--role', 'admin'], /Allowed choices are person, controller/],
   ])('%j is refused with what is allowed', async (args, message) => {
     const file = temporaryFolder().path('k.pem');
@@ -134,6 +138,43 @@ describe('millrace policy sign', () => {
     const signedMs = Date.parse(command.signature.notAfter) - 300_000;
     expect(signedMs).toBeGreaterThanOrEqual(beforeMs);
     expect(signedMs).toBeLessThanOrEqual(afterMs + 1);
+  });
+
+  it("knows the key's id whatever its file is called; a key of other tools goes by its file", async () => {
+    const folder = temporaryFolder();
+    await keygen(folder, 'ana');
+    const signedBy = async (...args: string[]): Promise<unknown> => {
+      const { out } = await millrace(['policy', 'sign', STARTER, ...args]);
+      return JSON.parse(out).signature.keyId;
+    };
+    const renamed = folder.write('my-key.pem', folder.read('ana.pem'));
+    const plain = folder.write('ci.pem', folder.read('ana.pem').replace(/^#.*\n/, ''));
+    expect(await signedBy('--key', renamed)).toBe('ana');
+    expect(await signedBy('--key', renamed, '--key-id', 'other')).toBe('other');
+    expect(await signedBy('--key', plain)).toBe('ci');
+  });
+
+  it('writes no signature that the key file of the installation does not know', async () => {
+    const folder = temporaryFolder();
+    const keys = folder.write('keys.yaml', await keygen(folder, 'ana', 'ben'));
+    await keygen(folder, 'stranger');
+    const environment = { MILLRACE_CONTROLLER_KEYS: keys };
+    const file = folder.path('publish.json');
+    const sign = (source: string, ...args: string[]) =>
+      millrace(['policy', 'sign', source, '--out', file, ...args], { environment });
+    expect(await sign(STARTER, '--key', folder.path('ana.pem'))).toMatchObject({ exitCode: 0 });
+    const signed = folder.read('publish.json');
+    const refused = await sign(file, '--key', folder.path('stranger.pem'));
+    expect(refused).toMatchObject({
+      exitCode: 2,
+      err: expect.stringMatching(
+        /no key of this id; nothing was written \(got "stranger"; allowed: ana, ben\).*--key-id/,
+      ),
+    });
+    const named = await sign(file, '--key', folder.path('ben.pem'), '--key-id', 'ana');
+    expect(named).toMatchObject({ exitCode: 2, err: expect.stringContaining('add --key-id ben') });
+    expect(folder.read('publish.json')).toBe(signed);
+    expect(await sign(file, '--key', folder.path('ben.pem'))).toMatchObject({ exitCode: 0 });
   });
 
   it('warns of a key that others may read', async () => {

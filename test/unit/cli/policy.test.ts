@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { millrace } from './cli.fixture.ts';
+import { temporaryFolder } from './temporary-folder.ts';
 
 const STARTER = 'examples/policies/starter.yaml';
 
@@ -57,6 +58,33 @@ describe('millrace policy validate', () => {
       /^error: tree\[0\]\.when, .*\nerror: tree\[2\]\.to\.kernel, .*"atention".*Did you mean "attention"/,
     );
     expect(both).toContain('not valid on the fleet embedded: 2 errors, 1 warning');
+  });
+
+  it('lists targets and signals beside what is wrong with the structure', async () => {
+    const policy = `apiVersion: millrace/v1
+kind: RoutingPolicy
+name: 7
+signals: {sparsityRatioo: double, zeros: double}
+tree:
+  - id: sparse
+    when: sparsityRatioo >
+    to: {accelerator: gpu-x100, memory: l2}
+  - id: rest
+    to: {accelerator: cpu, kernel: dens}
+`;
+    const file = temporaryFolder().write('p.yaml', policy);
+    const { out } = await millrace(['policy', 'validate', file]);
+    for (const told of [
+      /^error: .*the field `version` is missing/m,
+      /^error: name, line 3/m,
+      /^warning: signals\.sparsityRatioo, .*Did you mean "sparsityRatio"\?/m,
+      /^error: tree\[0\]\.when, /m,
+      /^error: tree\[0\]\.to.*the field `kernel` is missing/m,
+      /^error: tree\[0\]\.to\.accelerator, .*"gpu-x100"; allowed: /m,
+      /^error: tree\[1\]\.to\.kernel, .*"dens".*Did you mean "dense"/m,
+    ])
+      expect(out).toMatch(told);
+    expect(out).toContain('6 errors, 1 warning');
   });
 
   it('runs the golden tests beside what is wrong elsewhere', async () => {

@@ -105,6 +105,8 @@ describe('millrace score', () => {
 
   it('shows how the policy decided, where asked', async () => {
     const { out } = await score([EXAMPLE, '--explain']);
+    expect(out).toMatch(/statusAgeMs \d+(\.\d\d)? ms\n/);
+    expect(out).toMatch(/expectedWaitMs \d+(\.\d\d)? ms\n/);
     expect(out).toMatch(/trace\n {2}.*everything/);
     expect(out).toContain('leaf: everything');
     const { trace } = JSON.parse((await score([EXAMPLE, '--explain', '--json'])).out);

@@ -247,6 +247,37 @@ describe('millrace control events', () => {
     });
   });
 
+  it('folds looks, which decide nothing, unless it is asked for each', async () => {
+    room = await controlRoom(installation);
+    const look = (atMs: number) => ({
+      type: 'rollout-looked' as const,
+      occurredAt: Date.parse('2026-11-30T12:00:00.000Z') + atMs,
+      evidence: JSON.stringify({
+        observation: { stable: { requests: 90 }, canary: { requests: atMs }, windowMs: 2_002.1953 },
+      }),
+    });
+    for (let n = 0; n < 35; n += 1) await room.tell(look(n));
+    await room.tell({ type: 'rollout-advanced', evidence: '{"to":2}' });
+    for (let n = 50; n < 53; n += 1) await room.tell(look(n));
+    const all = ['control', 'events', '--from-start', '--no-follow'];
+    const { out } = await run(...all);
+    expect(
+      out
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.replace(/^\S+ {2}(\S+) {2}.*? ana/, '$1')),
+    ).toEqual([
+      'rollout-looked  90 stable, 0 canary requests in 2.0 s',
+      'rollout-looked  30 looks since 2026-11-30T12:00:00.001Z, the last: 90 stable, 30 canary requests in 2.0 s',
+      'rollout-looked  4 looks since 2026-11-30T12:00:00.031Z, the last: 90 stable, 34 canary requests in 2.0 s',
+      'rollout-advanced  to stage 3',
+      'rollout-looked  90 stable, 50 canary requests in 2.0 s',
+      'rollout-looked  2 looks since 2026-11-30T12:00:00.051Z, the last: 90 stable, 52 canary requests in 2.0 s',
+    ]);
+    expect((await run(...all, '--all')).out.match(/\n/g)).toHaveLength(39);
+    expect((await run(...all, '--json')).out.match(/\n/g)).toHaveLength(39);
+  });
+
   it('follows until it is interrupted', async () => {
     const stop = new AbortController();
     const opened = installation.open;

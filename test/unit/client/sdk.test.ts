@@ -84,8 +84,23 @@ describe('kafka()', () => {
     expect(() => kafka({ registryUrl: 'http://localhost:1', ...options })).toThrow(message);
   });
 
-  it('says what is missing', async () => {
-    const without = kafka({ brokers: ['127.0.0.1:1'], registryUrl: '', telemetry: silentTelemetry() });
-    await expect(connect({ transport: without })).rejects.toMatchObject({ code: 'INVALID_CONFIG' });
+  it('says it as well where an option was left out', () => {
+    // @ts-expect-error: brokers are needed
+    expect(() => kafka({ registryUrl: 'http://localhost:1' })).toThrow(/^kafka\(\): brokers is empty/);
+  });
+
+  it.each([
+    ['brokers', { brokers: [], registryUrl: 'http://localhost:1' }],
+    ['registryUrl', { brokers: ['127.0.0.1:1'], registryUrl: '' }],
+  ])('says that %s is empty, in the words of the SDK', (name, options) => {
+    expect(() => kafka(options)).toThrow(
+      expect.objectContaining({
+        code: 'INVALID_CONFIG',
+        message: expect.stringMatching(
+          new RegExp(`^kafka\\(\\): ${name} is empty.*allowed: .*embedded\\(\\)`),
+        ),
+      }),
+    );
+    expect(() => kafka(options)).not.toThrow(/MILLRACE_|stack up/);
   });
 });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { coversScope, keyRefusal } from '../../../../src/core/control/key-ring.ts';
+import { coversAnyCommand, coversScope, keyRefusal } from '../../../../src/core/control/key-ring.ts';
 import { NOW_MS, person } from './keys.fixture.ts';
 
 it.each([
@@ -14,6 +14,26 @@ it.each([
   [[], 'policy/feed', false],
 ])('a key for %j covers %s: %s', (patterns, scope, covers) => {
   expect(coversScope(patterns, scope)).toBe(covers);
+});
+
+it.each([
+  ['*', true],
+  ['keys', true],
+  ['policy/feed', true],
+  ['policy/*', true],
+  ['policy/fe*', true],
+  ['model/*', true],
+  ['model/ranker', true],
+  ['p*', true],
+  ['foo', false],
+  ['foo/*', false],
+  ['policy', false],
+  ['policy/', false],
+  ['policy/a/b', false],
+  ['keys/*', false],
+  ['feed*', false],
+])('some command has a scope that %s covers: %s', (pattern, covers) => {
+  expect(coversAnyCommand(pattern)).toBe(covers);
 });
 
 it.each([
