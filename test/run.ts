@@ -92,6 +92,8 @@ async function onRealServices(projects: readonly string[], workers: number): Pro
   }
 }
 
+/** Some unit tests wait too: for processes that they start, and for answers that must not come. */
+const UNIT_WORKERS = 3;
 /** Tests on real services mostly wait: for rebalances, sessions, restarts. */
 const WAITING_WORKERS = 4;
 
@@ -100,9 +102,11 @@ const startedAt = Date.now();
 const totals: Totals[] = slow
   ? [await onRealServices(['slow'], 1)]
   : [
-      await check('types', 'tsc', ['--noEmit']),
-      await check('lint and format', 'biome', ['ci', '.']),
-      await vitest(['unit'], process.env, 2),
+      ...(await Promise.all([
+        check('types', 'tsc', ['--noEmit']),
+        check('lint and format', 'biome', ['ci', '.']),
+      ])),
+      await vitest(['unit'], process.env, UNIT_WORKERS),
       await onRealServices(['conformance', 'integration'], WAITING_WORKERS),
     ];
 const sum = totals.reduce((a, b) => ({

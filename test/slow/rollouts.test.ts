@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { schemaOf } from '../../src/contracts/headers.ts';
 import type { ControlEvent } from '../../src/contracts/records.ts';
 import type { Stack } from '../../src/local-stack/stack.ts';
 import { startStack } from '../../src/local-stack/start-stack.ts';
@@ -194,8 +195,8 @@ it('a shadow is held for what it would do, each with its own reason, and decides
   const results = await bus.read(
     { topics: [topics.fixed('scored-results')], startAt: 'latest' },
     (records) => {
-      for (const { value } of records) {
-        const decoded = codecs.for('ScoredResult').decode(value);
+      for (const { value, headers } of records) {
+        const decoded = codecs.for('ScoredResult').decode(value, schemaOf(headers));
         if (decoded.status === 'ok') pools.add(decoded.value.target?.pool ?? 'none');
       }
     },
@@ -216,8 +217,8 @@ it('a candidate whose decisions cost too much is held for that, and the live pol
   const results = await bus.read(
     { topics: [topics.fixed('scored-results')], startAt: 'latest' },
     (records) => {
-      for (const { value } of records) {
-        const decoded = codecs.for('ScoredResult').decode(value);
+      for (const { value, headers } of records) {
+        const decoded = codecs.for('ScoredResult').decode(value, schemaOf(headers));
         if (decoded.status !== 'ok') continue;
         const { outcome, policy: by, target } = decoded.value;
         const what = `${outcome} by ${by?.version} in ${by?.leaf} on ${target?.pool}`;

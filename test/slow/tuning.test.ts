@@ -2,6 +2,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { schemaOf } from '../../src/contracts/headers.ts';
 import { type ControllerEvent, TUNING } from '../../src/core/control/controller-event.ts';
 import { readControllerEvent } from '../../src/core/control/read-event.ts';
 import { replay } from '../../src/core/rollout/replay.ts';
@@ -75,8 +76,8 @@ beforeAll(async () => {
   room = await openControlRoom(pipeline.client, 'policy/tuning');
   const { bus, codecs, topics } = pipeline.client;
   await bus.read({ topics: [topics.fixed('scored-results')], startAt: 'latest' }, (records) => {
-    for (const { value } of records) {
-      const decoded = codecs.for('ScoredResult').decode(value);
+    for (const { value, headers } of records) {
+      const decoded = codecs.for('ScoredResult').decode(value, schemaOf(headers));
       if (decoded.status !== 'ok' || decoded.value.target === null) continue;
       results.all += 1;
       if (decoded.value.target.memory === 'hbm') results.hbm += 1;
