@@ -11,14 +11,15 @@ interface Value {
   resultPartition: number | null;
 }
 
-const deadLetters = createDeadLetters<Value>({
+const OPTIONS: Parameters<typeof createDeadLetters<Value>>[0] = {
   stage: 'test-stage',
   topics,
   results: createResultWriter(codecs.for('ScoredResult'), topics.fixed('scored-results'), 4),
   payload: 'full',
   partitionsOf: () => 2,
   requestOf: (value) => value,
-});
+};
+const deadLetters = createDeadLetters<Value>(OPTIONS);
 
 function letters(record: InboundRecord, value: Value | undefined, payload?: 'hash') {
   const [letter, result, ...more] = deadLetters(record, value, 'MALFORMED', 'truncated', payload);
@@ -74,15 +75,7 @@ describe('a dead letter', () => {
 });
 
 describe('a dead letter of what stages hand to each other', () => {
-  const ofInternal = createDeadLetters<Value>({
-    stage: 'test-stage',
-    topics,
-    results: createResultWriter(codecs.for('ScoredResult'), topics.fixed('scored-results'), 4),
-    payload: 'full',
-    partitionsOf: () => 2,
-    requestOf: (value) => value,
-    requestIn: carriedRequest,
-  });
+  const ofInternal = createDeadLetters<Value>({ ...OPTIONS, requestIn: carriedRequest });
   const identity = { topic: topics.ingress('acme'), partition: 7, offset: 123_456_789_012 };
   const record = (key: Buffer | null, resultPartition: number | null, headers = {}) =>
     inbound({
