@@ -106,7 +106,7 @@ const totals: Totals[] = slow
         check('types', 'tsc', ['--noEmit']),
         check('lint and format', 'biome', ['ci', '.']),
       ])),
-      await vitest(['unit'], process.env, UNIT_WORKERS),
+      await vitest(['unit', 'unpatched'], process.env, UNIT_WORKERS),
       await onRealServices(['conformance', 'integration'], WAITING_WORKERS),
     ];
 const sum = totals.reduce((a, b) => ({

@@ -13,10 +13,11 @@ import type { InboundRecord, Reader } from '../ports/message-bus.ts';
 export interface OutsideLedger {
   summary(): LedgerSummary;
   /**
-   * Resolves true when at least `ingressMin` requests (0 unless given) have been seen on ingress and none is in flight, false when that was
-   * not so in time, or when `signal` was aborted. The ledger reads as others do: what was sent last, it may not have seen yet.
+   * Resolves true when at least `ingressMin` requests have been seen on ingress and none is in flight, false when that was not so in time, or
+   * when `signal` was aborted. The ledger reads as others do: what was sent last, it may not have seen yet, so whoever waits says how many
+   * were sent.
    */
-  drained(timeoutMs: number, ingressMin?: number, signal?: AbortSignal): Promise<boolean>;
+  drained(timeoutMs: number, ingressMin: number, signal?: AbortSignal): Promise<boolean>;
   close(): Promise<void>;
 }
 
@@ -86,7 +87,7 @@ export async function openOutsideLedger(
   ]);
   return {
     summary: () => ledger.summary(),
-    async drained(timeoutMs, ingressMin = 0, signal) {
+    async drained(timeoutMs, ingressMin, signal) {
       const isDrained = (): boolean => {
         const { ingress, inFlight } = ledger.summary();
         return ingress >= ingressMin && inFlight === 0;

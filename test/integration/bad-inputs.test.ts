@@ -66,7 +66,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   try {
-    expect(await ledger.drained(30_000)).toBe(true);
+    expect(await ledger.drained(30_000, sent)).toBe(true);
     expect(ledger.summary()).toMatchObject({
       ingress: sent,
       inFlight: 0,

@@ -38,7 +38,7 @@ async function sendTraffic(rig: VirtualPipeline, requests: number, seed: number)
     durationMs: Number.POSITIVE_INFINITY,
   });
   await rig.settle(driven);
-  await rig.settle(rig.ledger.drained(20_000));
+  await rig.settle(rig.ledger.drained(20_000, requests));
 }
 
 describe.each(['split', 'fused'])('the pipeline in virtual time, topology %s', (topology) => {

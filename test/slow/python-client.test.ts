@@ -141,7 +141,7 @@ describe('what the contract promises a client in any language', () => {
     expect(twice[0]?.resultPartition).toBe(twice[1]?.resultPartition);
     expect(lines).toHaveLength(11);
 
-    expect(await ledger.drained(30_000)).toBe(true);
+    expect(await ledger.drained(30_000, 10)).toBe(true);
     expect(ledger.summary()).toMatchObject({
       ingress: 10,
       outcomes: { scored: 6, deadLettered: 4, degraded: 0, expired: 0, rejected: 0 },

@@ -70,7 +70,7 @@ it('20 000 requests of a bursty trace, a router and a worker killed with -9 unde
   );
   await stack.restartBroker(0);
   const driven = await driving;
-  const drained = await ledger.drained(180_000);
+  const drained = await ledger.drained(180_000, REQUESTS);
   const summary = ledger.summary();
   console.log(JSON.stringify({ ...summary, atKill, behindMsMax: Math.round(driven.behindMsMax) }));
   expect(atKill.router).toBeGreaterThanOrEqual(IN_FLIGHT_AT_KILL);

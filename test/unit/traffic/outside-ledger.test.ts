@@ -127,9 +127,9 @@ describe('the outside ledger', () => {
     await world.settle(send(scoreRequest()));
     await world.clock.advanceBy(10);
     const startedMs = world.clock.monotonicMs();
-    expect(await world.settle(ledger.drained(1_000))).toBe(false);
+    expect(await world.settle(ledger.drained(1_000, 1))).toBe(false);
     expect(world.clock.monotonicMs() - startedMs).toBeGreaterThanOrEqual(1_000);
-    const drained = ledger.drained(60_000);
+    const drained = ledger.drained(60_000, 1);
     await answer(0);
     expect(await world.settle(drained)).toBe(true);
   });
@@ -140,7 +140,7 @@ describe('the outside ledger', () => {
     await world.clock.advanceBy(10);
     const stop = new AbortController();
     const startedMs = world.clock.monotonicMs();
-    const drained = ledger.drained(60_000, 0, stop.signal);
+    const drained = ledger.drained(60_000, 1, stop.signal);
     await world.clock.advanceBy(1_000);
     stop.abort();
     expect(await world.settle(drained)).toBe(false);
