@@ -178,3 +178,15 @@ describe('clocks, randomness and the environment', () => {
       expect(file.text.includes(effect), `${file.path} uses ${effect}`).toBe(false);
   });
 });
+
+describe('code made from text', () => {
+  /** Codecs of this repository's own schemas: no other text gets into them. */
+  const FROM_OWN_SCHEMAS = ['src/contracts/compiled-reader.ts', 'src/contracts/compiled-writer.ts'];
+
+  it('is made of our schemas only', () => {
+    const making = [...src, ...sources('services')].filter(({ text }) =>
+      /\bnew Function\b|(?<![.\w])eval\(|\bnode:vm\b/.test(text),
+    );
+    expect(making.map(({ path }) => path).sort()).toEqual(FROM_OWN_SCHEMAS);
+  });
+});

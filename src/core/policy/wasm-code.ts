@@ -1,0 +1,141 @@
+/** Code of a WebAssembly function, byte by byte, and the module around it (WebAssembly Core Specification 2.0, section 5). */
+
+const VALUE = { i32: 0x7f, f64: 0x7c } as const;
+const SECTION = { type: 1, import: 2, function: 3, export: 7, code: 10 } as const;
+const KIND = { function: 0, memory: 2 } as const;
+const OPCODE = {
+  unreachable: 0x00,
+  block: 0x02,
+  end: 0x0b,
+  br: 0x0c,
+  brIf: 0x0d,
+  return: 0x0f,
+  call: 0x10,
+  localGet: 0x20,
+  localTee: 0x22,
+  f64Load: 0x2b,
+  i32Const: 0x41,
+  f64Const: 0x44,
+  i32Eqz: 0x45,
+  f64Eq: 0x61,
+  f64Le: 0x65,
+  f64Ge: 0x66,
+  i32And: 0x71,
+} as const;
+const NO_VALUE = 0x40;
+const DOUBLE_BYTES = 8;
+/** Alignment of a double, as a power of two. */
+const DOUBLE_ALIGNMENT = 3;
+
+export type Plain = 'unreachable' | 'end' | 'return' | 'i32Eqz' | 'f64Eq' | 'f64Le' | 'f64Ge' | 'i32And';
+
+/** The body of a function of no parameters, with one local double. */
+export class WasmCode {
+  readonly #bytes: number[] = [];
+
+  plain(...names: readonly Plain[]): void {
+    for (const name of names) this.#bytes.push(OPCODE[name]);
+  }
+
+  /** A block that leaves no value; a branch to it goes to its end. */
+  block(): void {
+    this.#bytes.push(OPCODE.block, NO_VALUE);
+  }
+
+  /** Branches out of so many blocks and one more. */
+  branch(depth: number): void {
+    this.#bytes.push(OPCODE.br, ...unsigned(depth));
+  }
+
+  branchIf(depth: number): void {
+    this.#bytes.push(OPCODE.brIf, ...unsigned(depth));
+  }
+
+  integer(value: number): void {
+    this.#bytes.push(OPCODE.i32Const, ...signed(value));
+  }
+
+  double(value: number): void {
+    const bytes = new Uint8Array(DOUBLE_BYTES);
+    new DataView(bytes.buffer).setFloat64(0, value, true);
+    this.#bytes.push(OPCODE.f64Const, ...bytes);
+  }
+
+  /** The double at this place of the memory, counted in doubles. */
+  load(place: number): void {
+    this.integer(0);
+    this.#bytes.push(OPCODE.f64Load, DOUBLE_ALIGNMENT, ...unsigned(place * DOUBLE_BYTES));
+  }
+
+  /** Asks the imported function, an integer to a double. */
+  callImported(argument: number): void {
+    this.integer(argument);
+    this.#bytes.push(OPCODE.call, ...unsigned(0));
+  }
+
+  keep(): void {
+    this.#bytes.push(OPCODE.localTee, ...unsigned(0));
+  }
+
+  kept(): void {
+    this.#bytes.push(OPCODE.localGet, ...unsigned(0));
+  }
+
+  /** The module: imports `host.memory` and `host.ask` (i32 → f64), exports `run` (→ i32). */
+  module(): Uint8Array<ArrayBuffer> {
+    const oneDouble = [1, 1, VALUE.f64];
+    const body = [...oneDouble, ...this.#bytes, OPCODE.end];
+    return Uint8Array.from(
+      [
+        [0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
+        section(SECTION.type, [
+          [0x60, 0, 1, VALUE.i32],
+          [0x60, 1, VALUE.i32, 1, VALUE.f64],
+        ]),
+        section(SECTION.import, [
+          [...name('host'), ...name('memory'), KIND.memory, 0, ...unsigned(1)],
+          [...name('host'), ...name('ask'), KIND.function, 1],
+        ]),
+        section(SECTION.function, [[0]]),
+        section(SECTION.export, [[...name('run'), KIND.function, 1]]),
+        section(SECTION.code, [sized(body)]),
+      ].flat(),
+    );
+  }
+}
+
+function section(id: number, items: readonly (readonly number[])[]): number[] {
+  return [id, ...sized([...unsigned(items.length), ...items.flat()])];
+}
+
+function sized(bytes: readonly number[]): number[] {
+  return unsigned(bytes.length).concat(bytes);
+}
+
+function name(text: string): number[] {
+  return sized([...new TextEncoder().encode(text)]);
+}
+
+/** LEB128. */
+function unsigned(value: number): number[] {
+  const bytes: number[] = [];
+  let rest = value;
+  while (rest > 0x7f) {
+    bytes.push((rest & 0x7f) | 0x80);
+    rest >>>= 7;
+  }
+  bytes.push(rest);
+  return bytes;
+}
+
+/** LEB128 of a number of at least 0: the sixth bit of the last byte is its sign. */
+function signed(value: number): number[] {
+  const bytes: number[] = [];
+  let rest = value;
+  while (rest > 0x3f) {
+    bytes.push((rest & 0x7f) | 0x80);
+    rest >>>= 7;
+  }
+  bytes.push(rest);
+  return bytes;
+}
