@@ -112,6 +112,13 @@ const worker = z.strictObject({
     .array(z.number().int().min(0).max(9_999))
     .default([0])
     .describe("Partitions of the pool's dispatch topic that it owns."),
+  shareSlots: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Owns an even share of the pool's slots, by what its other workers hold, whatever worker.slots says. All workers of a pool, or none.",
+    ),
+  slotsMax: z.number().int().min(1).max(64).default(4).describe('Most slots of a worker that shares them.'),
   backend: z
     .enum(['onnx-cpu', 'open-inference', 'simulated', 'immediate'])
     .default('onnx-cpu')

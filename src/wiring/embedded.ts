@@ -108,6 +108,7 @@ export async function startEmbedded(
       pool,
       name: `${pool}-1`,
       slots: [...Array(settings.slotsPerPool).keys()],
+      shareSlots: false,
       backend: simulated ? ('simulated' as const) : settings.worker.backend,
     };
     const own = { ...trusting, worker };

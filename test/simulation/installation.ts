@@ -298,6 +298,7 @@ export class Installation {
           accelerator,
           capacityClass: 'dedicated',
           slots: [slot],
+          slotsMax: 1,
           batchRequestsMax: 4,
           batchCandidatesMax: 256,
           batchMsMax: 10,

@@ -3,19 +3,14 @@ import { type Dispatch, makePoolStatus } from '../../contracts/records.ts';
 import type { Accelerator, LoadedModel } from '../../ports/accelerator.ts';
 import type { ControlStore } from '../../ports/control-store.ts';
 import type { ModelLibrary } from '../../ports/model-library.ts';
-import { type RunningStage, runStage } from '../run-stage.ts';
+import { runStage } from '../run-stage.ts';
 import type { SignatureTrust } from '../signature-trust.ts';
-import {
-  openDeadLetters,
-  openResults,
-  produceAside,
-  type Stage,
-  type StageDeps,
-  staleFetch,
-} from '../stage.ts';
+import { openDeadLetters, openResults, produceAside, type Stage, type StageDeps } from '../stage.ts';
 import { AckSender } from './ack-sender.ts';
+import { HeldSlots } from './held-slots.ts';
 import { LoadedVersions } from './loaded-versions.ts';
 import { PublishedVersions, type PublishedVersionsConfig } from './published-versions.ts';
+import { SlotSharing } from './slot-sharing.ts';
 import { WorkerWindows } from './windows.ts';
 import { Worker, type WorkerConfig } from './worker.ts';
 
@@ -24,8 +19,10 @@ export interface AcceleratorWorkerConfig extends Omit<WorkerConfig, 'simulated'>
   incarnation: string;
   accelerator: string;
   capacityClass: 'dedicated' | 'opportunistic';
-  /** Partitions of the pool's dispatch topic to own. */
-  slots: readonly number[];
+  /** Partitions of the pool's dispatch topic to own; `shared`: an even share of them. */
+  slots: readonly number[] | 'shared';
+  /** Most of them where they are shared. */
+  slotsMax: number;
   heartbeatMs: number;
   windowMs: number;
   ackCoalesceMs: number;
@@ -95,34 +92,29 @@ export async function createAcceleratorWorkerStage(
     requestOf: (dispatch) => dispatch,
     requestIn: carriedRequest,
   });
-  const slots: RunningStage[] = [];
-  const heartbeat = createHeartbeat(config, deps, worker, published, () =>
-    slots.flatMap((slot) => slot.assigned().map((owned) => owned.partition)),
+  const slots: HeldSlots = new HeldSlots((slot) =>
+    runStage<Dispatch>(deps, {
+      name: 'accelerator-worker',
+      subscription: {
+        group: `${deps.topics.prefix}.worker.${config.pool}.${slot}`,
+        topics: [topic],
+        startAt: 'earliest',
+        slots: [slot],
+        unacknowledgedMax: config.unacknowledgedMax,
+      },
+      codec: deps.codecs.for('Dispatch'),
+      tries: config.tries,
+      handle: (delivery) => worker.handle(delivery),
+      // Routers take acknowledgements of a slot from whom they know to hold it.
+      onAssigned: heartbeat.beat,
+      abandon: (gone) => worker.abandon(gone),
+      deadLetters,
+    }),
   );
+  const heartbeat = createHeartbeat(config, deps, worker, published, () => slots.owned());
   // Whoever takes up a slot finds requests there that name versions.
   await published.start();
-  const opened = await Promise.all(
-    config.slots.map((slot) =>
-      runStage<Dispatch>(deps, {
-        name: 'accelerator-worker',
-        subscription: {
-          group: `${deps.topics.prefix}.worker.${config.pool}.${slot}`,
-          topics: [topic],
-          startAt: 'earliest',
-          slots: [slot],
-          unacknowledgedMax: config.unacknowledgedMax,
-        },
-        codec: deps.codecs.for('Dispatch'),
-        tries: config.tries,
-        handle: (delivery) => worker.handle(delivery),
-        // Routers take acknowledgements of a slot from whom they know to hold it.
-        onAssigned: heartbeat.beat,
-        abandon: (gone) => worker.abandon(gone),
-        deadLetters,
-      }),
-    ),
-  );
-  slots.push(...opened);
+  const sharing = await takeSlots(config, deps, slots, heartbeat.beat);
   const publishWindows = createWindowPublisher(config, deps, windows, worker);
   const cancels = [
     deps.clock.every(config.heartbeatMs, heartbeat.beat),
@@ -132,18 +124,32 @@ export async function createAcceleratorWorkerStage(
   return {
     name: 'accelerator-worker',
     worker,
-    unready: () =>
-      slots.map((slot) => staleFetch(slot.sinceLastFetchMs())).find((reason) => reason !== undefined),
-    inFlight: () => slots.reduce((sum, slot) => sum + slot.inFlight(), 0),
+    unready: () => slots.unready(),
+    inFlight: () => slots.inFlight(),
     async close() {
       heartbeat.leaving();
-      await Promise.all([...slots.map((slot) => slot.close()), published.close()]);
+      await Promise.all([sharing?.close(), slots.close(), published.close()]);
       for (const cancel of cancels) cancel();
       acks.flush();
       publishWindows();
       heartbeat.leave();
     },
   };
+}
+
+async function takeSlots(
+  config: AcceleratorWorkerConfig,
+  deps: StageDeps,
+  slots: HeldSlots,
+  onLeaving: () => void,
+): Promise<SlotSharing | undefined> {
+  if (config.slots === 'shared') {
+    const sharing = new SlotSharing(config, deps, slots, onLeaving);
+    await sharing.start();
+    return sharing;
+  }
+  await Promise.all(config.slots.map((slot) => slots.join(slot)));
+  return undefined;
 }
 
 function createHeartbeat(

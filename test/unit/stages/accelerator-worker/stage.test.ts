@@ -50,6 +50,7 @@ async function start(overrides: Partial<AcceleratorWorkerConfig> = {}) {
         accelerator: 'cpu',
         capacityClass: 'opportunistic',
         slots: [0, 1],
+        slotsMax: 4,
         heartbeatMs: 200,
         windowMs: 1_000,
         ackCoalesceMs: 2,
@@ -230,6 +231,68 @@ describe('a worker that leaves', () => {
     });
     await world.clock.advanceBy(10_000);
     expect(closed).toBe(true);
+  });
+});
+
+describe('workers that share the slots of their pool', () => {
+  const held = (statuses: readonly (PoolStatus | null)[], worker: string): number[] | undefined =>
+    statuses.findLast((status) => status?.worker === worker)?.slots.toSorted();
+
+  it('take all that nobody holds, let go for one that comes, and take over from one that leaves or dies', async () => {
+    const { world, stage, open, statuses } = await start({ slots: 'shared' });
+    await world.clock.advanceBy(10);
+    expect(held(statuses, 'w1')).toEqual([]);
+    await world.clock.advanceBy(3_000);
+    expect(held(statuses, 'w1')).toEqual([0, 1]);
+    const second = await world.settle(open('w2'));
+    await world.clock.advanceBy(5_000);
+    expect([held(statuses, 'w1'), held(statuses, 'w2')]).toEqual([[0], [1]]);
+    const dying = world.connect();
+    await world.settle(open('w3', dying));
+    await world.clock.advanceBy(5_000);
+    expect([held(statuses, 'w1'), held(statuses, 'w2'), held(statuses, 'w3')]).toEqual([[0], [1], []]);
+    await world.settle(stage.close());
+    await world.clock.advanceBy(5_000);
+    expect([held(statuses, 'w2'), held(statuses, 'w3')]).toEqual([[1], [0]]);
+    dying.crash();
+    await world.clock.advanceBy(30_000);
+    expect(held(statuses, 'w2')).toEqual([0, 1]);
+    await world.settle(second.close());
+  });
+
+  it('answer each request once while slots move', async () => {
+    const { world, stage, open, model, results, send } = await start({ slots: 'shared' });
+    await world.clock.advanceBy(3_000);
+    const end = async (): Promise<void> => {
+      await world.clock.advanceBy(200);
+      for (const batch of model.batches.splice(0)) batch.end();
+    };
+    for (let sequence = 1; sequence <= 40; sequence += 1) {
+      await world.settle(send(sequence, sequence % 2));
+      if (sequence === 10) await world.settle(open('w2'));
+      if (sequence === 30) void stage.close();
+      await end();
+    }
+    for (let n = 0; n < 20; n += 1) await end();
+    expect(results).toHaveLength(40);
+  });
+
+  it('take no slot for vacant while they hear nobody', async () => {
+    const { world, open, statuses } = await start({ slots: 'shared' });
+    await world.clock.advanceBy(3_000);
+    await world.settle(open('w2'));
+    await world.clock.advanceBy(5_000);
+    world.broker.stop();
+    await world.clock.advanceBy(20_000);
+    world.broker.start();
+    await world.clock.advanceBy(20_000);
+    expect([held(statuses, 'w1'), held(statuses, 'w2')]).toEqual([[0], [1]]);
+  });
+
+  it('hold no more than they may', async () => {
+    const { world, statuses } = await start({ slots: 'shared', slotsMax: 1 });
+    await world.clock.advanceBy(5_000);
+    expect(held(statuses, 'w1')).toHaveLength(1);
   });
 });
 
