@@ -95,7 +95,7 @@ function rolloutLines(view: RolloutView): string[] {
   const { hold, missing, against, next } = view;
   return [
     `rollout    ${view.candidate}  ${view.stage} ${view.percent} %  (stage ${view.stageNumber} of ${view.stages}) since ${view.since}`,
-    `observed   ${seconds(view.observedMs)} of ${seconds(view.dwellMs)}, last look ${view.lastLook ?? 'none yet'}`,
+    `observed   ${wholeSeconds(view.observedMs)} of ${seconds(view.dwellMs)}, last look ${view.lastLook ?? 'none yet'}`,
     ...armLines(view),
     ...headLines(view),
     ...view.guardrails.map(guardrailLine),
@@ -163,6 +163,11 @@ function guardrailLine({ name, min, max, reading, readAt }: RolloutView['guardra
 
 function shortNumber(value: number): string {
   return value >= 1e6 || (value > 0 && value < 1e-3) ? value.toExponential(1) : value.toPrecision(3);
+}
+
+/** Of what has passed: no second more than whole ones. */
+function wholeSeconds(ms: number): string {
+  return `${Math.floor(ms / 1_000)} s`;
 }
 
 function seconds(ms: number): string {

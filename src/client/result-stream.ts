@@ -1,6 +1,6 @@
 import type { ScoredResult } from '../contracts/records.ts';
 import { createFirstResultFilter } from '../core/outcome/first-result-filter.ts';
-import { identityKey } from '../core/outcome/identity.ts';
+import { answerKey } from '../core/outcome/identity.ts';
 import type { StartAt, Subscription } from '../ports/message-bus.ts';
 import type { Connection } from './connection.ts';
 import { Inbox } from './inbox.ts';
@@ -127,7 +127,7 @@ class OpenStream implements ResultStream {
         const read = await readResult(this.#connection, record, isOpen);
         if (read.status === 'unwanted') return;
         if (read.status === 'unreadable') this.#options.onUnreadable?.(read.unreadable);
-        else if (isFirst(identityKey(read.result.identity)))
+        else if (isFirst(answerKey(read.result)))
           yield { result: read.result, partition, offset, acknowledge };
         acknowledge();
       }

@@ -37,8 +37,13 @@ export type DeadLetters<T> = (
   payload?: 'hash',
 ) => readonly OutboundRecord[];
 
-/** Other outputs in place of those that are too large for their topics. */
-type Smaller = (refused: readonly OutboundRecord[], reason: string) => void;
+/** What to do in place of producing refused outputs once more. */
+interface Otherwise {
+  /** Other outputs in place of those that are too large for their topics. */
+  smaller?: (refused: readonly OutboundRecord[], reason: string) => void;
+  /** The stage's work once more, where none of its outputs has a place any more: it may choose another. */
+  anew?: (() => void) | undefined;
+}
 
 export interface StageInput<T> {
   name: string;
@@ -79,6 +84,8 @@ class StageLoop<T> implements RunningStage {
   readonly #schemaWait: SchemaWait<InboundRecord>;
   /** Acknowledged before the bus had handed out the subscription: it may deliver sooner than that. */
   readonly #acknowledgedEarly: InboundRecord[] = [];
+  /** Whose outputs were refused, until they are tried again. */
+  readonly #refusals = new Set<{ record: InboundRecord; cancel: () => void }>();
   #total = 0;
   #closed = false;
   #subscription: Subscription | undefined;
@@ -175,7 +182,11 @@ class StageLoop<T> implements RunningStage {
       value,
       receivedAtMs,
       inTopicMs,
-      finish: (outputs) => this.#finish(record, value, outputs),
+      finish: (outputs) =>
+        this.#publish(record, outputs, {
+          smaller: (_, reason) => this.#deadLetter(record, value, 'TOO_LARGE', reason),
+          anew: () => this.#decode(record, receivedAtMs, inTopicMs),
+        }),
       deadLetter: (code, message) => this.#deadLetter(record, value, code, message),
       abandon: () => this.#count(record, -1),
     };
@@ -211,23 +222,17 @@ class StageLoop<T> implements RunningStage {
     }
   }
 
-  #finish(record: InboundRecord, value: T, outputs: readonly OutboundRecord[]): void {
-    this.#publish(record, outputs, (_, reason) => this.#deadLetter(record, value, 'TOO_LARGE', reason));
-  }
-
   /** A dead letter that is too large for its topic keeps the digest of the record's bytes, so that it stops no partition for good. */
   #deadLetter(record: InboundRecord, value: T | undefined, code: ErrorCode, message: string): void {
     const { deadLetters } = this.#input;
-    this.#publishMade(
-      record,
-      (from) => deadLetters(from, value, code, message),
-      (refused) => {
+    this.#publishMade(record, (from) => deadLetters(from, value, code, message), {
+      smaller: (refused) => {
         const topics = refused.map(({ topic }) => topic);
         this.#publishMade(record, (from) =>
           deadLetters(from, value, code, message, 'hash').filter(({ topic }) => topics.includes(topic)),
         );
       },
-    );
+    });
   }
 
   /**
@@ -237,10 +242,10 @@ class StageLoop<T> implements RunningStage {
   #publishMade(
     record: InboundRecord,
     make: (from: InboundRecord) => readonly OutboundRecord[],
-    smaller?: Smaller,
+    otherwise: Otherwise = {},
   ): void {
     try {
-      this.#publish(record, make(record), smaller);
+      this.#publish(record, make(record), otherwise);
     } catch (error) {
       const { topic, partition, offset, headers } = record;
       const hasHeaders = Object.keys(headers).length > 0;
@@ -250,24 +255,24 @@ class StageLoop<T> implements RunningStage {
           ? 'no dead letter could be made of a record; it is made without its headers'
           : 'no dead letter could be made of a record; it is tried again',
       );
-      if (hasHeaders) this.#publishMade({ ...record, headers: {} }, make, smaller);
-      else this.#later(record, () => this.#publishMade(record, make, smaller));
+      if (hasHeaders) this.#publishMade({ ...record, headers: {} }, make, otherwise);
+      else this.#later(record, () => this.#publishMade(record, make, otherwise));
     }
   }
 
-  #publish(record: InboundRecord, outputs: readonly OutboundRecord[], smaller?: Smaller): void {
+  #publish(record: InboundRecord, outputs: readonly OutboundRecord[], otherwise: Otherwise): void {
     const [output] = outputs;
     if (output === undefined) this.#acknowledge(record);
-    else if (outputs.length > 1) this.#publishAll(record, outputs, smaller);
+    else if (outputs.length > 1) this.#publishAll(record, outputs, otherwise);
     else {
       this.#deps.bus.produce(traced(output, record)).then(
         () => this.#acknowledge(record),
-        (error: unknown) => this.#refused(record, outputs, error, smaller),
+        (error: unknown) => this.#refused(record, outputs, error, otherwise),
       );
     }
   }
 
-  #publishAll(record: InboundRecord, outputs: readonly OutboundRecord[], smaller: Smaller | undefined): void {
+  #publishAll(record: InboundRecord, outputs: readonly OutboundRecord[], otherwise: Otherwise): void {
     let pending = outputs.length;
     const refused: OutboundRecord[] = [];
     let failure: unknown;
@@ -275,7 +280,8 @@ class StageLoop<T> implements RunningStage {
       pending -= 1;
       if (pending > 0) return;
       if (refused.length === 0) this.#acknowledge(record);
-      else this.#refused(record, refused, failure, smaller);
+      else if (refused.length === outputs.length) this.#refused(record, refused, failure, otherwise);
+      else this.#refused(record, refused, failure, { ...otherwise, anew: undefined });
     };
     for (const output of outputs) {
       this.#deps.bus.produce(traced(output, record)).then(settled, (error: unknown) => {
@@ -286,12 +292,15 @@ class StageLoop<T> implements RunningStage {
     }
   }
 
-  /** The bus refused outputs for good: what is too large is replaced, where it can be; the rest is tried again. */
+  /**
+   * The bus refused outputs for good: what is too large is replaced, where it can be; what has no place (a topic was made anew with fewer
+   * partitions) is worked on once more; the rest is tried again.
+   */
   #refused(
     record: InboundRecord,
     refused: readonly OutboundRecord[],
     failure: unknown,
-    smaller: Smaller | undefined,
+    otherwise: Otherwise,
   ): void {
     const code = failure instanceof MillraceError ? failure.code : 'POISON';
     this.#deps.telemetry.logger.error(
@@ -303,14 +312,24 @@ class StageLoop<T> implements RunningStage {
       },
       'an output was refused',
     );
+    const { smaller, anew } = otherwise;
     if (code === 'TOO_LARGE' && smaller !== undefined) smaller(refused, messageOf(failure));
-    else this.#later(record, () => this.#publish(record, refused, smaller));
+    else if (code === 'BUS_UNAVAILABLE' && anew !== undefined) this.#later(record, anew);
+    else this.#later(record, () => this.#publish(record, refused, otherwise));
   }
 
-  /** A stage that was closed leaves the record to the next owner. */
+  /** A stage that was closed, or lost the record's partition, leaves the record to the next owner. */
   #later(record: InboundRecord, again: () => void): void {
-    if (this.#closed) this.#count(record, -1);
-    else this.#deps.clock.after(REFUSED_RETRY_MS, again);
+    if (this.#closed) {
+      this.#count(record, -1);
+      return;
+    }
+    const cancel = this.#deps.clock.after(REFUSED_RETRY_MS, () => {
+      this.#refusals.delete(refusal);
+      again();
+    });
+    const refusal = { record, cancel };
+    this.#refusals.add(refusal);
   }
 
   #acknowledge(record: InboundRecord): void {
@@ -321,6 +340,12 @@ class StageLoop<T> implements RunningStage {
 
   #abandon(gone: (record: InboundRecord) => boolean): void {
     for (const record of this.#schemaWait.abandon(gone)) this.#count(record, -1);
+    for (const refusal of this.#refusals) {
+      if (!gone(refusal.record)) continue;
+      refusal.cancel();
+      this.#refusals.delete(refusal);
+      this.#count(refusal.record, -1);
+    }
     this.#input.abandon?.(gone);
   }
 

@@ -221,18 +221,23 @@ export class Ownership {
       owned.queue.drop();
       this.#session?.pause(owned);
     }
-    await within(
+    const isGivenUp = await within(
       TIMERS,
-      this.#revoke(leaving.map(toTopicPartition)),
+      this.#revoke(leaving.map(toTopicPartition)).then(() => true),
       this.#options.drainTimeoutMs,
-      undefined,
+      false,
     );
     const open = leaving.reduce((sum, { queue }) => sum + queue.unacknowledged, 0);
     if (open > 0) {
-      this.#options.logger.warn(
-        { partitions: leaving.length, unacknowledged: open, drainTimeoutMs: this.#options.drainTimeoutMs },
-        'partitions go with work unfinished: the next owner does it again',
-      );
+      const about = {
+        partitions: leaving.length,
+        unacknowledged: open,
+        drainTimeoutMs: this.#options.drainTimeoutMs,
+      };
+      const text = 'partitions go with work unfinished: the next owner does it again';
+      // Who gave it up in time meant to: a reader who leaves its loop, a worker whose queue goes with the slot.
+      if (isGivenUp) this.#options.logger.info(about, text);
+      else this.#options.logger.warn(about, text);
     }
     await this.#options.commitNow();
   }

@@ -1,3 +1,4 @@
+import { constants } from 'node:fs';
 import { open, realpath } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { MillraceError } from '../../core/errors.ts';
@@ -24,7 +25,8 @@ async function* readFile(
     throw new MillraceError('INVALID_MODEL', `${file} is a link out of its folder`, {
       advice: 'Put the file itself there',
     });
-  const handle = await known(open(path, 'r'), path);
+  // Without waiting: a named pipe without a writer would hold a thread for ever.
+  const handle = await known(open(path, constants.O_RDONLY | constants.O_NONBLOCK), path);
   try {
     const stat = await handle.stat();
     if (!stat.isFile()) throw new MillraceError('INVALID_MODEL', `${file} is not a file`);

@@ -9,3 +9,14 @@ export interface RequestIdentity {
 export function identityKey(identity: RequestIdentity): string {
   return `${identity.topic}/${identity.partition}/${identity.offset}`;
 }
+
+/**
+ * What two results of one request share. An ingress topic that was deleted and made again gives its places anew: then the id tells the requests
+ * apart.
+ */
+export function answerKey(result: {
+  readonly identity: RequestIdentity;
+  readonly requestId: string;
+}): string {
+  return `${identityKey(result.identity)}/${result.requestId}`;
+}

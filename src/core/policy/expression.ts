@@ -66,7 +66,8 @@ export function calculate(op: ArithmeticOp, left: number, right: number): number
 export function printNumeric(expression: Numeric): string {
   switch (expression.kind) {
     case 'number':
-      return String(expression.value);
+      // A divisor of -0 is another one than 0.
+      return Object.is(expression.value, -0) ? '-0' : String(expression.value);
     case 'tune':
       return `tune(${expression.name})`;
     case 'signal':

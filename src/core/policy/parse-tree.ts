@@ -9,6 +9,7 @@ import {
 } from './document.ts';
 import type { DocumentReader } from './reader.ts';
 import type { SourceNode } from './source.ts';
+import { WEIGHT_MAX, weightOf } from './weight.ts';
 
 /** Names of branches, accelerators, kernels, memory domains: they become keys of the maps that records carry, which may not have every key. */
 export const NAME = /^(?!(?:constructor|prototype)$)[A-Za-z][A-Za-z0-9._-]{0,63}$/;
@@ -25,6 +26,7 @@ export class TreeReader {
   readonly tunables = new Map<string, Tunable>();
   readonly #reader: DocumentReader;
   readonly #signals: ReadonlyMap<string, SignalType>;
+  #weight = 0;
 
   constructor(reader: DocumentReader, signals: ReadonlyMap<string, SignalType>) {
     this.#reader = reader;
@@ -108,7 +110,19 @@ export class TreeReader {
       this.#reader.add({ ...at, ...problem });
     }
     for (const tunable of tunables) this.#addTunable(tunable, node);
+    if (when !== undefined) this.#weigh(when, node);
     return when;
+  }
+
+  /** Reported once, where it becomes too much. */
+  #weigh({ condition }: When, node: SourceNode): void {
+    const before = this.#weight;
+    this.#weight += weightOf(condition);
+    if (before > WEIGHT_MAX || this.#weight <= WEIGHT_MAX) return;
+    this.#reader.report(node, 'the conditions of the policy are too many to check and to decide in time', {
+      allowed: `at most ${WEIGHT_MAX} comparisons, items of lists and calculations in all`,
+      advice: 'Replace long lists by ranges, or make what they say a signal.',
+    });
   }
 
   #addTunable(tunable: Tunable, node: SourceNode): void {

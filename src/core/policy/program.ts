@@ -42,6 +42,9 @@ export function compileProgram(program: Program, slotOf: SlotOf): Decide {
   let askedWith: Context | undefined;
   const ask = (place: number): number => computed[place]?.(askedOf, askedWith) ?? Number.NaN;
   const { run } = new WebAssembly.Instance(module, { host: { memory, ask } }).exports;
+  // Compiled whole now, and not at the first request: a function is made when it is first called.
+  tested.fill(Number.NaN);
+  run();
   const copy = (signals: Float64Array): void => {
     for (let place = 0; place < slots.length; place += 1)
       tested[place] = signals[slots[place] ?? -1] ?? Number.NaN;

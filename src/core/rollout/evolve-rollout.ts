@@ -86,7 +86,7 @@ function advanced(
     ...rollout,
     ...freshStage(rollout.terms, to, atMs),
     hold: undefined,
-    baseline: rollout.lastLook?.pools ?? rollout.baseline,
+    baseline: rollout.lastLook === undefined ? rollout.baseline : atWork(rollout.lastLook.pools),
   };
   return { ...scope, epoch, rollout: next };
 }
@@ -114,7 +114,7 @@ function looked(rollout: RolloutState, observation: Observation): RolloutState {
   if (atMs <= rollout.lastLookMs) return rollout;
   const seen = { ...rollout, lastLook: observation, lastLookMs: atMs };
   const fingerprint = rollout.fingerprint ?? (observation.fingerprint || undefined);
-  const baseline = { ...pools, ...rollout.baseline };
+  const baseline = { ...atWork(pools), ...rollout.baseline };
   const guarded = { ...seen, fingerprint, baseline };
   const watched = {
     ...guarded,
@@ -122,6 +122,13 @@ function looked(rollout: RolloutState, observation: Observation): RolloutState {
     metrics: addReadings(guarded, observation.metrics, atMs),
   };
   return isOfStage(rollout, observation) ? counted(watched, rollout, observation) : watched;
+}
+
+/** An idle pool says nothing of how long its requests queue: it is measured against its first look with work. */
+function atWork(pools: Observation['pools']): Observation['pools'] {
+  return Object.fromEntries(
+    Object.entries(pools).filter(([, { queueMsP99, utilisation }]) => queueMsP99 > 0 || utilisation > 0),
+  );
 }
 
 /** What the stage was observed under is no longer what runs. An observer that does not know it (empty) changes nothing. */
@@ -205,7 +212,7 @@ function restarted(
   return {
     ...rollout,
     ...freshStage(rollout.terms, rollout.stage, atMs),
-    baseline: rollout.lastLook?.pools ?? {},
+    baseline: atWork(rollout.lastLook?.pools ?? {}),
     fingerprint,
     hold: rollout.hold === undefined || reasons.length === 0 ? undefined : { ...rollout.hold, reasons },
   };

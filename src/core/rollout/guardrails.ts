@@ -62,10 +62,10 @@ function poolReasons(rollout: RolloutState): HoldReason[] {
 }
 
 function burnReasons({ burn, terms }: RolloutState): HoldReason[] {
-  const { successObjective, burnRateMax } = terms.limits;
+  const { successObjective, burnRateMax, burnRequestsMin } = terms.limits;
   const shareMax = (1 - successObjective) * burnRateMax;
   if (burn.lastShare <= shareMax) return [];
-  const text = `${percent(burn.lastShare)} of all requests, of either arm, failed or missed their deadline; at most ${percent(shareMax)} may`;
+  const text = `${percent(burn.lastShare)} of the requests compared, of either arm, failed or missed their deadline; at most ${percent(shareMax)} may. Counted anew with every ${burnRequestsMin} of them`;
   return [{ code: 'slo-burn', text }];
 }
 

@@ -43,8 +43,9 @@ export class FleetState {
     };
     const slots = this.#poolSlots(status.pool);
     for (const partition of status.slots) this.#claim(slots, partition, kept, nowMs);
+    const held = new Set(status.slots);
     for (const slot of slots.values()) {
-      if (slot.status.worker === status.worker && !status.slots.includes(slot.partition))
+      if (slot.status.worker === status.worker && !held.has(slot.partition))
         slot.statusAtMs = Number.NEGATIVE_INFINITY;
     }
   }
@@ -118,7 +119,9 @@ export class FleetState {
       const fresh = new Slot(status.pool, partition, status, this.#options.creditsMax, nowMs);
       fresh.credits.observe(status.batchRequests, 0);
       slots.set(partition, fresh);
-      this.#lists.set(status.pool, [...slots.values()]);
+      const list = this.#lists.get(status.pool);
+      if (list === undefined) this.#lists.set(status.pool, [fresh]);
+      else list.push(fresh);
       return;
     }
     if (slot.status.incarnation !== status.incarnation) slot.takenOver(status, nowMs);

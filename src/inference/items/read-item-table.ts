@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
-import { type FileHandle, open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MillraceError } from '../../core/errors.ts';
 import { firstNonFinite } from '../../core/request/finite.ts';
+import { checkDigest } from '../repository/check-digest.ts';
 import { parseAs, readJson } from '../repository/parse-file.ts';
-import { pathInside, readInside } from '../repository/version-files.ts';
+import { openToRead, pathInside, readInside } from '../repository/version-files.ts';
 import { checkIndex } from './check-index.ts';
 import { layoutOf, type Manifest, manifestSchema, TABLE_LIMITS } from './manifest.ts';
 
@@ -76,7 +77,7 @@ export async function readRows(
       value: manifest.bytes,
       allowed: `at most ${bytesMax} bytes`,
     });
-  const file = await open(await pathInside(root, join(root, label), label), 'r');
+  const file = await openToRead(await pathInside(root, join(root, label), label));
   try {
     const stat = await file.stat();
     if (!stat.isFile()) throw new MillraceError('INVALID_MODEL', `${label} is not a file`);
@@ -100,12 +101,7 @@ async function readChecked(file: FileHandle, label: string, manifest: Manifest):
     at += bytesRead;
   }
   const digest = `sha256:${hash.digest('hex')}`;
-  if (digest !== manifest.digest)
-    throw new MillraceError('INVALID_MODEL', `${label} is not the file that its description means`, {
-      value: digest,
-      allowed: manifest.digest,
-      advice: 'Build both together: millrace items build.',
-    });
+  checkDigest(label, digest, { digest: manifest.digest, by: 'description' });
   if (manifest.datatype === 'float32') checkFinite(label, manifest, bytes);
   return buffer;
 }

@@ -9,6 +9,7 @@ import {
 import type { ModelSource } from '../../ports/model-source.ts';
 import { manifestSchema, TABLE_LIMITS } from '../items/manifest.ts';
 import { manifestFile, rowsFile } from '../items/read-item-table.ts';
+import { checkDigest } from './check-digest.ts';
 import { checkNames } from './check-names.ts';
 import { configSchema, type ModelConfig } from './config.ts';
 import { costSchema } from './cost.ts';
@@ -19,7 +20,7 @@ import { parseAs, readJson, readYaml } from './parse-file.ts';
 const CONFIG_BYTES_MAX = 64 * 1024;
 
 /**
- * A version as it can be published: its config, the files that the config names, item tables too, and their digests. Their format and names are checked; the graph is not run. Other files in its place are not part of it.
+ * A version as it can be published: its config, the files that the config names, item tables too, and their digests. Their format, names and digests are checked; the graph is not run. Other files in its place are not part of it.
  *
  * @param place of its files, as `source` reads it
  * @throws MillraceError INVALID_MODEL, MODEL_UNAVAILABLE
@@ -45,13 +46,17 @@ export async function describeVersion(
     files.set(name, fileOf(name, contents));
   }
   const { file } = parsed.model;
-  if (!files.has(file)) files.set(file, await measure(source, place, file, over));
+  const graph = files.get(file) ?? (await measure(source, place, file, over));
+  checkDigest(file, graph.digest, { digest: parsed.model.digest, by: 'config' });
+  files.set(file, graph);
   for (const table of tableNames(parsed)) {
     const name = manifestFile(table);
     const contents = await readWhole(source, place, name, TABLE_LIMITS.manifestBytes, over);
-    parseAs(name, manifestSchema, readJson(name, contents.toString('utf8')));
+    const manifest = parseAs(name, manifestSchema, readJson(name, contents.toString('utf8')));
+    const rows = await measure(source, place, rowsFile(table), over);
+    checkDigest(rows.name, rows.digest, { digest: manifest.digest, by: 'description' });
     files.set(name, fileOf(name, contents));
-    files.set(rowsFile(table), await measure(source, place, rowsFile(table), over));
+    files.set(rows.name, rows);
   }
   const sorted = [...files.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   return { family, version, digest: digestOf(Buffer.from(manifestText(sorted))), files: sorted };

@@ -6,6 +6,7 @@ import { parseCostModel } from '../../core/signals/cost-model.ts';
 import { ItemTableCache } from '../items/item-table-cache.ts';
 import { OpenTables } from '../items/open-tables.ts';
 import type { TableRenewal, VersionTables } from '../items/version-tables.ts';
+import { checkDigest } from './check-digest.ts';
 import { checkNames } from './check-names.ts';
 import { configSchema } from './config.ts';
 import { costSchema, typicalRows } from './cost.ts';
@@ -189,13 +190,7 @@ async function readGraph(
 ): Promise<Uint8Array<ArrayBuffer>> {
   const label = `${version.family}/${version.version}/${version.files.graph}`;
   const { bytes, digest } = await readInside(root, join(root, label), label, bytesMax);
-  if (digest !== version.digest) {
-    throw new MillraceError('INVALID_MODEL', `${label} is not the file that the config means`, {
-      value: digest,
-      allowed: version.digest,
-      advice: 'Export the model and its config together.',
-    });
-  }
+  checkDigest(label, digest, { digest: version.digest, by: 'config' });
   const external = findExternal(label, bytes);
   if (external !== undefined) {
     throw new MillraceError('INVALID_MODEL', `${label} keeps a tensor in another file`, {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { open, realpath } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { type FileHandle, open, realpath } from 'node:fs/promises';
 import { sep } from 'node:path';
 import { MillraceError } from '../../core/errors.ts';
 
@@ -23,7 +24,7 @@ export async function readInside(
   label: string,
   bytesMax: number,
 ): Promise<FileContents> {
-  const file = await open(await pathInside(root, path, label), 'r');
+  const file = await openToRead(await pathInside(root, path, label));
   try {
     const stat = await file.stat();
     if (!stat.isFile()) throw new MillraceError('INVALID_MODEL', `${label} is not a file`);
@@ -39,13 +40,18 @@ export async function readInside(
   }
 }
 
+/** Opens without waiting: a named pipe without a writer would hold a thread for ever; that it is no file is seen afterwards. */
+export function openToRead(path: string): Promise<FileHandle> {
+  return open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+}
+
 /** The same without holding the file in memory. @throws MillraceError INVALID_MODEL */
 export async function digestInside(
   root: string,
   path: string,
   label: string,
 ): Promise<{ bytes: number; digest: string }> {
-  const file = await open(await pathInside(root, path, label), 'r');
+  const file = await openToRead(await pathInside(root, path, label));
   try {
     if (!(await file.stat()).isFile()) throw new MillraceError('INVALID_MODEL', `${label} is not a file`);
     const hash = createHash('sha256');

@@ -152,12 +152,16 @@ export class Controller {
     over.throwIfAborted();
     await this.#act(input, { record, commandId: input.commandId, command }, over);
     // The epoch says nothing of who signed what it names, and routers look for that when they meet a text for the first time.
-    if (input.kind === 'publish-policy' || input.kind === 'revoke-key')
+    if (command.type === 'PUBLISH_POLICY' || command.type === 'REVOKE_KEY')
       await this.#pointers.prove(input.scope, scopeState(this.#state, input.scope), this.#state.term, over);
   }
 
   /** A refusal may be for workers that were not heard of yet: then it is asked again, once. */
   async #read(record: InboundRecord, command: ControlCommand): Promise<ControllerCommand> {
+    const { commandId, scope, actor } = command;
+    // It comes again after a lead that was lost, perhaps over the time that reading it took; what it was decided to mean stands.
+    if (this.#state.decided.has(commandId))
+      return { kind: 'refused', commandId, scope, actor, reason: 'decided before' };
     const read = (): ControllerCommand =>
       this.#reader.read(command, this.#state, this.#time.nowMs(), record.timestampMs);
     const input = read();

@@ -30,8 +30,8 @@ interface ArmCounts {
 type ShadowCounts = Omit<ShadowObservation, 'costUsP99' | 'leaves' | 'projectedUtilisation'> & {
   cost: LatencySketch;
   leaves: Map<string, number>;
-  /** Of each router its newest: its own requests' part of each pool. */
-  projected: Map<string, Readonly<Record<string, number>>>;
+  /** Of each router: its own requests' part of each pool, summed over its windows. A single one may hold a burst. */
+  projected: Map<string, { windows: number; pools: Map<string, number> }>;
 };
 
 interface PoolCounts {
@@ -185,7 +185,9 @@ export class RolloutWindows {
     const cost = shadow.cost;
     cost.merge(windowCost);
     addCounts(shadow.leaves, window.shadowLeaves);
-    shadow.projected.set(window.router, window.projectedUtilisation);
+    const projected = shadow.projected.get(window.router) ?? { windows: 0, pools: new Map<string, number>() };
+    addCounts(projected.pools, window.projectedUtilisation);
+    shadow.projected.set(window.router, { windows: projected.windows + 1, pools: projected.pools });
     this.#shadow = {
       ...shadow,
       requests: shadow.requests + sum(({ requests }) => requests),
@@ -201,7 +203,8 @@ export class RolloutWindows {
     if (this.#shadow === undefined) return undefined;
     const { cost, leaves, projected, ...counts } = this.#shadow;
     const utilisation = new Map<string, number>();
-    for (const parts of projected.values()) addCounts(utilisation, parts);
+    for (const { windows, pools } of projected.values())
+      for (const [pool, sum] of pools) utilisation.set(pool, (utilisation.get(pool) ?? 0) + sum / windows);
     return {
       ...counts,
       costUsP99: cost.quantileMs(0.99),

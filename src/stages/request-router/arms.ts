@@ -5,8 +5,8 @@ import type { ActiveCanary, ActivePolicy } from './active-policy.ts';
 import { type Decided, DecidingPolicy } from './deciding-policy.ts';
 
 /**
- * Who decides a request: the stable policy or, for its share of the units, the canary. The heaviest bucket keys are left out of the analysis, in
- * both arms: each of them would count as many requests that agree with each other.
+ * Who decides a request: the stable policy or, for its share of the units, the canary. Where a bucket key keeps its arm, the heaviest are left out of
+ * the analysis, in both arms: each of them would count as many requests that agree with each other.
  */
 export class Arms {
   readonly stable: DecidingPolicy;
@@ -30,10 +30,10 @@ export class Arms {
     // In shadow too, so that the heaviest are known by the time they matter.
     const isHeavy = bucketKey !== undefined && this.#heavyKeys.add(bucketKey);
     if (this.#unit.percent === 0) return this.#byStable(request, true);
-    const { unit } = this.#canary;
+    const isByRequest = this.#canary.unit === 'requestId';
     // who has no key is always the stable policy's: to count it would compare all of them with nobody
-    const analysed = !isHeavy && (unit === 'requestId' || bucketKey !== undefined);
-    if (armOf(this.#unit, unit === 'requestId' ? request.requestId : bucketKey) === 'STABLE')
+    const analysed = isByRequest || (bucketKey !== undefined && !isHeavy);
+    if (armOf(this.#unit, isByRequest ? request.requestId : bucketKey) === 'STABLE')
       return this.#byStable(request, analysed);
     const leaf = this.candidate.decide(request);
     return { policy: this.candidate, leaf, arm: 'CANARY', analysed };

@@ -8,6 +8,7 @@ import type { ActiveCanary, ActivePolicy } from './active-policy.ts';
 import type { RouteJob } from './route-job.ts';
 import { Router, type RouterConfig } from './router.ts';
 import { RouterWindows } from './router-windows.ts';
+import { SlotBounds } from './slot-bounds.ts';
 
 export interface RequestRouterConfig extends RouterConfig {
   unacknowledgedMax: number;
@@ -43,9 +44,13 @@ export async function openRouter(
     stable,
     canary,
   );
+  const bounds = new SlotBounds(deps, (status) => router.onStatus(status));
   const readers = [
-    await follow(deps, 'pool-status', 'PoolStatus', (status) => router.onStatus(status), {
-      gone: (worker) => router.onWorkerGone(worker),
+    await follow(deps, 'pool-status', 'PoolStatus', (status) => bounds.take(status), {
+      gone: (worker) => {
+        bounds.gone(worker);
+        router.onWorkerGone(worker);
+      },
     }),
     await follow(deps, 'acks', 'DispatchAck', (ack) => router.onAck(ack), {
       partitions: [config.ackPartition],

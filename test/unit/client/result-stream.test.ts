@@ -59,6 +59,15 @@ describe('a stream of results', () => {
     expect(await take(earliest, 2)).toEqual(['old', 'new']);
   });
 
+  it('gives what lies where another request lay, on an ingress topic that was made anew', async () => {
+    const stream = await opened();
+    await installation.publish(scored('before', 1), 0);
+    await installation.publish(scored('after', 1), 0);
+    await installation.publish(scored('after', 1, { attempt: 2 }), 0);
+    await installation.publish(scored('end', 2), 0);
+    expect(await take(stream, 3)).toEqual(['before', 'after', 'end']);
+  });
+
   it('gives the first result per identity, the same id twice as two', async () => {
     const stream = await opened();
     await installation.publish(scored('a', 1), 0);

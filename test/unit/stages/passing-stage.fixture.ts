@@ -5,7 +5,7 @@ import { makeOutcome, type Outcome } from '../../../src/contracts/records.ts';
 import { TOPICS, topicNames } from '../../../src/contracts/topics.ts';
 import { createTopicDelay } from '../../../src/core/latency/topic-delay.ts';
 import { seededRandom } from '../../../src/core/random/seeded-random.ts';
-import type { Headers, InboundRecord } from '../../../src/ports/message-bus.ts';
+import type { Headers, InboundRecord, OutboundRecord } from '../../../src/ports/message-bus.ts';
 import { createDeadLetters } from '../../../src/stages/dead-letters.ts';
 import { createResultWriter } from '../../../src/stages/results.ts';
 import { runStage } from '../../../src/stages/run-stage.ts';
@@ -31,6 +31,10 @@ export interface PassingStage {
 /** A stage that passes on what it reads, on topics that take records of such sizes. */
 export async function startPassingStage(
   configs: Record<string, Record<string, string>>,
+  outputs: (value: Buffer | null) => OutboundRecord[] = (value) => [
+    { topic: OUT, partition: 0, key: null, value },
+    { topic: RESULTS, partition: 0, key: Buffer.from('passed on'), value: null },
+  ],
 ): Promise<PassingStage> {
   const world = new MemoryWorld();
   const bus = world.connect();
@@ -58,11 +62,7 @@ export async function startPassingStage(
         subscription: { group: 'test', topics: [SOURCE], startAt: 'earliest' },
         codec: codecs.for('Outcome'),
         tries: 1,
-        handle: ({ record, finish }) =>
-          finish([
-            { topic: OUT, partition: 0, key: null, value: record.value },
-            { topic: RESULTS, partition: 0, key: Buffer.from('passed on'), value: null },
-          ]),
+        handle: ({ record, finish }) => finish(outputs(record.value)),
         deadLetters,
       },
     ),

@@ -43,3 +43,16 @@ it('what was stored is not sent again with what was refused', async () => {
   expect(await stage.stored(OUT)).toHaveLength(1);
   expect(await stage.stored(RESULTS)).toHaveLength(1);
 });
+
+it('an output without a place is not sent there again: the record is handled anew', async () => {
+  const partitions = [7, 7, 0];
+  const stage = await startPassingStage(
+    { [SOURCE]: LARGE, [DEAD]: LARGE, [RESULTS]: LARGE, [OUT]: LARGE },
+    (value) => [{ topic: OUT, partition: partitions.shift() ?? 0, key: null, value }],
+  );
+  const value = await outcomeOf(10);
+  await stage.send(value);
+  await stage.advanced();
+  expect((await stage.stored(OUT)).map((record) => record.value)).toEqual([value]);
+  expect(partitions).toEqual([]);
+});

@@ -38,6 +38,13 @@ function conditionPolicy(when: string, options: CompileOptions = {}): CompiledPo
 }
 
 describe('compilePolicy', () => {
+  it.each([
+    ['a / 0.0 > 5.0 && a / -0.0 < -5.0', 1],
+    ['a / 0.0 > 5.0 || a / -0.0 > 5.0', -1],
+  ])('tells divisors of 0 and -0 apart: %s', (when, a) => {
+    expect(decide(conditionPolicy(when), { a })).toBe('yes');
+  });
+
   it('numbers the leaves in the order of the document, and fills in memory domains from the fleet', () => {
     const policy = compile([
       {

@@ -233,6 +233,14 @@ describe('guardrails, in any stage', () => {
     expect(heldFor(told)).toEqual(['pool-queue']);
   });
 
+  it('a queue is measured against the first look with work, where the pools were idle when the stage began', () => {
+    for (const idle of [inStage(0), healthy(inStage(0), 3, pools(0, 0))]) {
+      const told = healthy(idle, 4, pools(0.3, 200));
+      expect(heldFor(told)).toEqual([]);
+      expect(heldFor(healthy(told, 3, pools(0.3, 401)))).toEqual(['pool-queue']);
+    }
+  });
+
   it('a budget that burns in both arms alike is a hold: comparing them would not see it', () => {
     const told = healthy(inStage(1), 2, {
       stable: arm(95_000, { deadlineMissed: 1_900 }),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { makeSignature } from '../../../../src/contracts/records.ts';
 import { openCodecs } from '../records.fixture.ts';
-import { lead, openControlRoom, publish, rollBack, SCOPE, told } from './controller.fixture.ts';
+import { checkPolicy, lead, openControlRoom, publish, rollBack, SCOPE, told } from './controller.fixture.ts';
 
 describe('commands', () => {
   it('are decided in their order: the log has the event, and the store the pointer and the text', async () => {
@@ -49,12 +49,20 @@ describe('commands', () => {
     expect(JSON.parse(event?.evidence ?? '')).toMatchObject({ type: 'policy-published', epoch: 1 });
   });
 
-  it('sent twice act once', async () => {
+  it('sent twice act once, and are checked once: checking may take long', async () => {
     const room = await openControlRoom();
-    await lead(room);
-    await room.send(publish(1));
+    let checks = 0;
+    const checked = (bytes: Uint8Array) => {
+      checks += 1;
+      return checkPolicy(bytes);
+    };
+    await lead(room, { deps: { checkPolicy: checked } });
     await room.send(publish(1));
     await room.world.clock.advanceBy(100);
+    const before = checks;
+    await room.send(publish(1));
+    await room.world.clock.advanceBy(100);
+    expect(checks).toBe(before);
     expect(told(room)).toHaveLength(2);
     expect(await room.committed()).toBe(2);
   });

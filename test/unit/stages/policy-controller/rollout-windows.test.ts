@@ -349,7 +349,7 @@ describe('the windows of a rollout', () => {
     expect(windows.observe({ ...WATCHED, epoch: 8 }, 20_000, 0, [])?.stable.requests).toBe(7);
   });
 
-  it('merge what routers saw in shadow; parts of a pool add up over the routers, the newest of each', () => {
+  it('merge what routers saw in shadow; parts of a pool add up over the routers, the mean of each', () => {
     const shadow = [
       makeLeafDivergence({
         leaf: 'rest',
@@ -362,8 +362,8 @@ describe('the windows of a rollout', () => {
     ];
     const seen = look((windows) => {
       for (const [sequence, router, share] of [
-        [1, 'a#1', 0.9],
-        [2, 'a#1', 0.25],
+        [1, 'a#1', 0.4],
+        [2, 'a#1', 0.1],
         [1, 'b#1', 0.5],
       ] as const) {
         windows.takeRouterWindow(

@@ -107,4 +107,9 @@ describe('the heaviest keys', () => {
     const acting = new Arms(policy(), canary(), heavyKeys);
     expect(acting.decide(keyed('robot')).analysed).toBe(false);
   });
+
+  it('count like all others where each request draws its own arm', () => {
+    const watched = arms({ unit: 'requestId' });
+    for (const [n, key] of traffic.entries()) expect(watched.decide(keyed(key, `r${n}`)).analysed).toBe(true);
+  });
 });
