@@ -96,7 +96,7 @@ export function withHeads(given: OnnxGraph, heads: readonly PlannedHead[]): Onnx
         value: name,
         advice: 'Name the heads otherwise: --heads',
       });
-    const own = { name: `head.${name}`, outputs: [name] };
+    const own = { name: freshName(graph, `head.${name}`), outputs: [name] };
     if (column === undefined) return { ...own, op: 'Identity', inputs: [from], attributes: [] };
     const index = freshName(graph, `head.${name}.column`);
     constants.set(index, int64([], [column]));

@@ -120,12 +120,12 @@ function withIndex(graph: OnnxGraph): OnnxGraph {
   return { ...graph, inputs: [...graph.inputs, index] };
 }
 
-/** A name that no value of the graph has. */
+/** A name that no value and no node of the graph has. */
 export function freshName({ inputs, constants, nodes }: OnnxGraph, wanted: string): string {
   const taken = new Set([
     ...inputs.map(({ name }) => name),
     ...constants.keys(),
-    ...nodes.flatMap(({ outputs }) => outputs),
+    ...nodes.flatMap(({ name, outputs }) => [name, ...outputs]),
     REQUEST_INDEX,
     ...Object.values(INDEX_INPUTS),
   ]);
