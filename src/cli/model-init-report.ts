@@ -28,7 +28,7 @@ export function initReport({ made, family, version, folder }: Placed): object {
       ...(input.lengthOf === undefined ? {} : { lengthOf: input.lengthOf }),
       why: input.why,
     })),
-    ...{ heads, rankBy, ...sharing, goldenCases },
+    ...{ heads, rankBy, ...sharing, goldenCases, limits: made.limits },
     cost: {
       features: cost.features,
       coefficients: cost.coefficients,
@@ -59,7 +59,7 @@ export function initLines(placed: Placed): string[] {
     sharingLine(sharing),
     `golden cases: ${goldenCases} of made-up requests, the same scores as the file gives; read, opened and run as a worker does`,
     `cost of a request: ${costFormula(cost)} ms (off by ${percent(cost.error.median)} in the median, ${percent(cost.error.p95)} at the 95th percentile, on shapes kept out of the fit)`,
-    `a request sends: ${sentShapes(plan).join(', ')}`,
+    `a request sends: ${sentShapes(plan).join(', ')}; ${limitsText(made)}`,
     `written: ${folder} (${[...made.files.keys()].join(', ')})`,
     '',
     `Next, ${family}@${version}:`,
@@ -84,6 +84,11 @@ function sharingLine({ sharing, usesTiles, multiplications }: MadeVersion['shari
   const left = given === 0 ? 100 : (100 * candidate) / given;
   const tiles = usesTiles ? '; candidates lie in tiles' : '';
   return `request side: once per request; ${left.toFixed(0)} % of the multiplications are left per candidate${tiles}`;
+}
+
+function limitsText({ plan, limits }: MadeVersion): string {
+  const rows = plan.inputs.some(isSequenceInput) ? `, ${limits.rowsMax} rows of a sequence` : '';
+  return `up to ${limits.candidatesMax} candidates${rows}, in ${limits.slaMs} ms where it names no deadline`;
 }
 
 /** `0.06 + 0.0005·N`: terms that cost something. */

@@ -4,6 +4,9 @@ import { fileError, readUserFile } from '../config/user-file.ts';
 import { MillraceError } from '../core/errors.ts';
 import { makeVersion, type VersionOptions } from '../inference/new-version/make-version.ts';
 import { placeVersion } from '../inference/new-version/place-version.ts';
+import { type TritonWords, tritonWords } from '../inference/new-version/triton-words.ts';
+import type { OnnxGraph } from '../inference/onnx-file/graph.ts';
+import { readTritonConfig } from '../inference/triton-config/triton-config.ts';
 import type { CliContext } from './context.ts';
 import { count, positiveNumber, seed } from './flags.ts';
 import { checkAsWorker, versionNumber } from './model-init-place.ts';
@@ -19,6 +22,7 @@ interface InitFlags {
   lengths?: string;
   size?: string;
   outputs?: string;
+  configPbtxt?: string;
   heads?: string;
   rankBy?: string;
   hints?: string;
@@ -29,7 +33,7 @@ interface InitFlags {
   calibrationTarget?: string;
   synthetic: boolean;
   slaMs: number;
-  candidatesMax: number;
+  candidatesMax?: number;
   sequenceMax: number;
   unmasked: boolean;
   share: boolean;
@@ -40,6 +44,7 @@ interface InitFlags {
 
 /** How long calls are measured for the cost model. */
 const MEASURE_MS = 3_000;
+const CANDIDATES_MAX = 2_048;
 
 /** `millrace model init <model.onnx>`: a version that workers serve, out of a model file. */
 export function modelInitCommand(context: CliContext): Command {
@@ -70,6 +75,10 @@ function withOptions(command: Command): Command {
     .option('--rank-by <expression>', 'what makes the score of a candidate: click * (0.2 + weight * buy)')
     .option('--hints <pairs>', 'numbers that a request may give to --rank-by, and what stands in: weight=1')
     .option(
+      '--config-pbtxt <file>',
+      "a Triton model's configuration: the outputs that are served, sizes of axes, max_batch_size as --candidates-max; other flags go before it",
+    )
+    .option(
       '--out <folder>',
       'model repository: the version goes to <folder>/<family>/<version>',
       'models/repository',
@@ -87,7 +96,7 @@ function withOptions(command: Command): Command {
     )
     .option('--synthetic', 'it was trained on synthetic data: shown beside its scores', false)
     .option('--sla-ms <ms>', 'deadline of a request that names none', positiveNumber, 100)
-    .option('--candidates-max <n>', 'candidates of one request', count, 2_048)
+    .option('--candidates-max <n>', 'candidates of one request (default: 2048)', count)
     .option('--sequence-max <n>', 'rows of a sequence of one request', count, 64)
     .option('--unmasked', 'share what can be shared of layers without a mask', false)
     .option(
@@ -120,6 +129,7 @@ Examples:
   millrace model init ranker.onnx --family feed --out my-models
   millrace model init ranker.onnx --family feed --request-inputs user,history,history_length --heads click,buy --rank-by "click + 3 * buy"
   millrace model init dcn.onnx --family ads --request-inputs user --unmasked --json
+  millrace model init models/dcn/1/model.onnx --config-pbtxt models/dcn/config.pbtxt --family ads --request-inputs user
   MILLRACE_MODELS=my-models millrace score my-models/feed/1/request.json`;
 
 async function init(context: CliContext, file: string, flags: InitFlags): Promise<void> {
@@ -129,7 +139,7 @@ async function init(context: CliContext, file: string, flags: InitFlags): Promis
   checkFamily(flags.family);
   const version = await versionNumber(flags.out, flags.family, flags);
   const source = basename(file);
-  const options = optionsOf(flags, version, source);
+  const options = optionsOf(flags, version, source, wordsOfTriton(flags.configPbtxt, graph));
   const making = makeVersion({ source, bytes, graph }, options, context);
   const made = await waitingFor(context, 'making golden cases and measuring', making);
   const { out, family } = flags;
@@ -147,7 +157,19 @@ async function init(context: CliContext, file: string, flags: InitFlags): Promis
   );
 }
 
-function optionsOf(flags: InitFlags, version: number, source: string): VersionOptions {
+/** @throws MillraceError that names the file */
+function wordsOfTriton(file: string | undefined, graph: OnnxGraph): TritonWords {
+  if (file === undefined) return { outputs: undefined, sizes: new Map(), candidatesMax: undefined };
+  const text = readUserFile(file, 'the configuration of the Triton model').toString('utf8');
+  try {
+    return tritonWords(readTritonConfig(text), graph);
+  } catch (error) {
+    if (!(error instanceof MillraceError)) throw error;
+    throw new MillraceError(error.code, `${file}: ${error.message}`, { cause: error });
+  }
+}
+
+function optionsOf(flags: InitFlags, version: number, source: string, triton: TritonWords): VersionOptions {
   const hints = [...pairsIn('--hints', flags.hints, finite)].map(([name, value]) => ({
     name,
     default: value,
@@ -158,8 +180,8 @@ function optionsOf(flags: InitFlags, version: number, source: string): VersionOp
       candidateInputs: named(flags.candidateInputs),
       lengths: pairsIn('--lengths', flags.lengths, (text) => text),
     },
-    sizes: pairsIn('--size', flags.size, wholeNumber),
-    outputs: named(flags.outputs),
+    sizes: new Map([...triton.sizes, ...pairsIn('--size', flags.size, wholeNumber)]),
+    outputs: named(flags.outputs) ?? triton.outputs,
     heads: named(flags.heads),
     words: {
       ...{ family: flags.family, version, variant: flags.variant, synthetic: flags.synthetic, hints },
@@ -167,7 +189,7 @@ function optionsOf(flags: InitFlags, version: number, source: string): VersionOp
       slaMs: flags.slaMs,
       calibrationTarget: flags.calibrationTarget,
       rankBy: flags.rankBy,
-      candidatesMax: flags.candidatesMax,
+      candidatesMax: flags.candidatesMax ?? triton.candidatesMax ?? CANDIDATES_MAX,
       rowsMax: flags.sequenceMax,
     },
     ...{ unmasked: flags.unmasked, share: flags.share, seed: flags.seed, measureMs: MEASURE_MS },

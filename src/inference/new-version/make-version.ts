@@ -51,6 +51,7 @@ export interface MadeVersion {
   readonly heads: readonly ConfigHead[];
   readonly rankBy: string;
   readonly emptySequences: boolean;
+  readonly limits: Pick<VersionWords, 'candidatesMax' | 'rowsMax' | 'slaMs'>;
   readonly sharing: Omit<SharedGraph, 'graph'>;
   readonly goldenCases: number;
   readonly cost: MeasuredCost;
@@ -176,6 +177,7 @@ async function describedVersion(parts: Parts): Promise<MadeVersion> {
       ['request.json', exampleRequest(family, plan, example)],
     ]),
     ...{ plan, heads: described, rankBy: rankBy.expression, emptySequences, cost },
+    limits: { candidatesMax, rowsMax, slaMs: options.words.slaMs },
     sharing: { sharing: shared.sharing, usesTiles: shared.usesTiles, ...multiplicationsOf(shared) },
     goldenCases: golden.cases.length,
   };

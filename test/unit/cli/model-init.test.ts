@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { OnnxGraph } from '../../../src/inference/onnx-file/graph.ts';
 import { writeGraph } from '../../../src/inference/onnx-file/write-graph.ts';
 import { pooledHistory, sumOfLayers } from '../inference/new-version/small-models.ts';
-import { perceptron } from '../inference/rocs/models.ts';
+import { deepCrossAttention, perceptron } from '../inference/rocs/models.ts';
 import { millrace, QUICK_PIPELINE } from './cli.fixture.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
@@ -64,6 +64,28 @@ describe('model init', () => {
     expect(ran).toMatchObject({ exitCode: 0 });
     const config = readFileSync(join(place(1), 'config.yaml'), 'utf8');
     expect(config).toContain('  - { name: weight, default: 1.5 }\nrankBy: click + weight * buy\n');
+  });
+
+  it('takes from a Triton configuration what flags do not say', async () => {
+    const { out, init } = given(deepCrossAttention(9, 8, 1).graph);
+    const pbtxt = join(out, '..', 'config.pbtxt');
+    const sides = ['--candidate-inputs', 'item', '--config-pbtxt', pbtxt, '--json'];
+    writeFileSync(pbtxt, 'max_batch_size: 24 input { name: "history" data_type: TYPE_FP32 dims: [ 6, 8 ] }');
+    const ran = JSON.parse((await init(...sides)).out);
+    expect(ran).toMatchObject({
+      limits: { candidatesMax: 24 },
+      inputs: [{ name: 'history', shape: [6, 8] }, {}, {}],
+    });
+    const said = JSON.parse(
+      (await init(...sides, '--size', 'T=5', '--candidates-max', '32', '--family', 'other')).out,
+    );
+    expect(said).toMatchObject({ limits: { candidatesMax: 32 }, inputs: [{ shape: [5, 8] }, {}, {}] });
+    writeFileSync(pbtxt, 'input {\n name: "history" dims 6 }');
+    const refused = await init(...sides);
+    expect(refused).toMatchObject({
+      exitCode: 2,
+      err: expect.stringMatching(/config\.pbtxt: line 2 has a value without a colon/),
+    });
   });
 
   it('takes the next number, and replaces a version only when it is told to', async () => {
