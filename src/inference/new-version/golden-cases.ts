@@ -131,14 +131,20 @@ async function scoredAlone(
 ): Promise<ReadonlyMap<string, Float32Array>> {
   if (request.candidates === 0) return new Map();
   const values = valuesOf(heads, await given.run(feedsAlone(plan, request)));
+  checkNumbers(values);
+  return values;
+}
+
+/** @throws MillraceError INVALID_MODEL where a head of a made-up request is no finite number */
+export function checkNumbers(values: ReadonlyMap<string, Float32Array>): void {
   for (const [head, numbers] of values) {
     if (numbers.every(Number.isFinite)) continue;
     throw new MillraceError('INVALID_MODEL', `head ${head} of a made-up request is no number`, {
-      value: numbers.find((value) => !Number.isFinite(value)),
-      advice: 'Inputs were between -1 and 1: does the model take a logarithm or a root of them?',
+      value: String(numbers.find((value) => !Number.isFinite(value))),
+      advice:
+        'Inputs were between -1 and 1: where the model takes a logarithm or a root of them, bound them in the graph.',
     });
   }
-  return values;
 }
 
 /** By head, out of the outputs of the file or of the version. */

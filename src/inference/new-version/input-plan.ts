@@ -100,7 +100,10 @@ function checkRowShape(name: string, side: string, rowShape: PlannedInput['rowSh
   throw new MillraceError('INVALID_MODEL', `input ${name} has an axis whose size each call decides`, {
     value: rowShape[free],
     allowed: "the rows, and of a request's input one axis behind them",
-    advice: `Give it a size: --size ${rowShape[free]}=<n>`,
+    advice:
+      side === 'candidate'
+        ? `A row is one candidate: export the model without an axis for lists of them. Or give the axis a size: --size ${rowShape[free]}=<n>`
+        : `Give it a size: --size ${rowShape[free]}=<n>`,
   });
 }
 

@@ -8,7 +8,7 @@ import { compileRankBy, type RankBy } from '../rank-by.ts';
 import { chosenOutputs, withSizes } from './chosen-graph.ts';
 import { type ConfigHead, configText, type VersionWords } from './config-text.ts';
 import { exampleRequest } from './example-request.ts';
-import { goldenCases, goldenText, type MadeCase, valuesOf } from './golden-cases.ts';
+import { checkNumbers, goldenCases, goldenText, type MadeCase, valuesOf } from './golden-cases.ts';
 import { type GraphSession, openGraphSession } from './graph-session.ts';
 import { type PlannedHead, planHeads, withHeads } from './heads.ts';
 import { planInputs, type SaidInputs } from './input-plan.ts';
@@ -109,7 +109,10 @@ async function headsOf(
   const sizes = { ...PROBE, rows: Math.min(PROBE.rows, words.rowsMax) };
   const request = madeRequest(graph, plan, sizes, seededRandom(seed).stream('probe'));
   const observed = await given.run(feedsAlone(plan, request));
-  return planHeads(graph.outputs, observed, sizes.candidates, heads);
+  const planned = planHeads(graph.outputs, observed, sizes.candidates, heads);
+  // The compiler's check would only say that no number equals another.
+  checkNumbers(valuesOf(planned, observed));
+  return planned;
 }
 
 interface Parts {

@@ -171,6 +171,12 @@ describe('a version made of a model file', () => {
       { candidateInputs: ['item'] },
       /input item has no axis that counts candidates .*\[1, 4\]/,
     ],
+    [
+      'gives no number for made-up inputs',
+      withRoot(sumOfLayers('one')),
+      { outputs: ['root'] },
+      /head root_0 of a made-up request is no number .*"NaN".*between -1 and 1/,
+    ],
     ['has no such output', sumOfLayers('one'), { outputs: ['click'] }, /no such output.*click.*sigmoid/],
     [
       'ranks by what it has not',
@@ -182,3 +188,10 @@ describe('a version made of a model file', () => {
     await expect(made(graph, said)).rejects.toThrow(reason);
   });
 });
+
+/** The graph with the square roots of its candidates' numbers as an output. */
+function withRoot(graph: OnnxGraph): OnnxGraph {
+  const node = { op: 'Sqrt', name: 'root', inputs: ['item'], outputs: ['root'], attributes: [] };
+  const output = { name: 'root', type: 1, shape: ['N', 4] };
+  return { ...graph, nodes: [...graph.nodes, node], outputs: [...graph.outputs, output] };
+}
