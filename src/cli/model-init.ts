@@ -144,7 +144,7 @@ async function init(context: CliContext, file: string, flags: InitFlags): Promis
   const made = await waitingFor(context, 'making golden cases and measuring', making);
   const { out, family } = flags;
   const name = { family, version: String(version) };
-  const folder = await placeVersion(out, { ...name, files: made.files }, (repository) =>
+  const folder = await placeVersion(out, { ...name, files: made.files, replace: flags.force }, (repository) =>
     checkAsWorker(context, repository, { out, ...name }),
   ).catch((error: unknown) => {
     throw error instanceof MillraceError

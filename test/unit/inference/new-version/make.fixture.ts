@@ -51,7 +51,7 @@ export async function loaded({
 }: Pick<MadeVersion, 'files'>): Promise<{ version: ModelVersion; model: LoadedModel }> {
   const root = mkdtempSync(join(tmpdir(), 'millrace-made-'));
   onTestFinished(() => rmSync(root, { recursive: true, force: true }));
-  await placeVersion(root, { family: 'made', version: '1', files }, () => Promise.resolve());
+  await placeVersion(root, { family: 'made', version: '1', files, replace: false }, () => Promise.resolve());
   const repository = await openRepository(root);
   const accelerator = createOnnxCpuAccelerator({ repository, clock: systemClock() });
   onTestFinished(() => accelerator.close());

@@ -18,7 +18,12 @@ function repository(): string {
   return join(root, 'models');
 }
 
-const version = (text: string) => ({ family: 'feed', version: '1', files: new Map([['config.yaml', text]]) });
+const version = (text: string, replace = true) => ({
+  replace,
+  family: 'feed',
+  version: '1',
+  files: new Map([['config.yaml', text]]),
+});
 const accept = () => Promise.resolve();
 
 describe('placing a version', () => {
@@ -49,6 +54,16 @@ describe('placing a version', () => {
     const refuse = () => Promise.reject(new Error('refused'));
     await expect(placeVersion(root, version('new'), refuse)).rejects.toThrow('refused');
     expect(readFileSync(join(root, 'feed/1/config.yaml'), 'utf8')).toBe('old');
+    expect(readdirSync(root)).toEqual(['feed']);
+  });
+
+  it('never replaces one unless it is told to, also where it came while this one was checked', async () => {
+    const root = repository();
+    const come = () => placeVersion(root, version('theirs'), accept).then(() => undefined);
+    await expect(placeVersion(root, version('mine', false), come)).rejects.toThrow(
+      /is there already.*feed\/1/,
+    );
+    expect(readFileSync(join(root, 'feed/1/config.yaml'), 'utf8')).toBe('theirs');
     expect(readdirSync(root)).toEqual(['feed']);
   });
 
