@@ -80,6 +80,22 @@ describe('a version made of a model file', () => {
     await loaded(version);
   });
 
+  it('asks for a sequence without which there are no scores', async () => {
+    const version = await made(pooledHistory({ mean: true }), { candidateInputs: ['item'] });
+    expect(version.emptySequences).toBe(false);
+    const { version: read } = await loaded(version);
+    expect(read.inputs[0]).toMatchObject({ name: 'history', required: true });
+  });
+
+  it('does not take ids for what counts the rows of a sequence', async () => {
+    const version = await made(renamed(pooledHistory(), 'history_length', 'rows'), {
+      candidateInputs: ['item'],
+    });
+    const lengths = version.plan.inputs.map(({ name, lengthOf }) => [name, lengthOf]);
+    expect(lengths).toContainEqual(['rows', 'history']);
+    expect(lengths).toContainEqual(['segment', undefined]);
+  });
+
   it('scores its own example request', async () => {
     const version = await made(pooledHistory(), { candidateInputs: ['item'] });
     const { model } = await loaded(version);
@@ -188,6 +204,15 @@ describe('a version made of a model file', () => {
     await expect(made(graph, said)).rejects.toThrow(reason);
   });
 });
+
+function renamed(graph: OnnxGraph, from: string, to: string): OnnxGraph {
+  const rename = (name: string): string => (name === from ? to : name);
+  return {
+    ...graph,
+    inputs: graph.inputs.map((input) => ({ ...input, name: rename(input.name) })),
+    nodes: graph.nodes.map((node) => ({ ...node, inputs: node.inputs.map(rename) })),
+  };
+}
 
 /** The graph with the square roots of its candidates' numbers as an output. */
 function withRoot(graph: OnnxGraph): OnnxGraph {

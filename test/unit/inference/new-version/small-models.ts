@@ -39,8 +39,8 @@ export function expanded(form: 'one' | 'none' | 'batch'): OnnxGraph {
   return withShapes(b.build({ from: head, shape: [1] }), { user: SHAPES[form] });
 }
 
-/** Rows of a history are summed (those within its length, or all that there are), beside ids that pick rows of a table. */
-export function pooledHistory({ masked = true } = {}): OnnxGraph {
+/** Rows of a history are summed (those within its length, or all that there are) or averaged, beside ids that pick rows of a table. */
+export function pooledHistory({ masked = true, mean = false } = {}): OnnxGraph {
   const b = new GraphBuilder();
   const [history, length] = [b.input('history', 'T', ITEM), b.integers('history_length')];
   const segment = b.node('Gather', [b.weights([3, ITEM]), b.integers('segment')]);
@@ -53,7 +53,8 @@ export function pooledHistory({ masked = true } = {}): OnnxGraph {
   const own = b.node('Unsqueeze', [b.node('Cast', [isOwn], [intAttribute('to', 1)]), b.numbers(2)]);
   const kept = masked ? b.node('Mul', [history, own]) : history;
   const pooled = b.node('ReduceSum', [kept, b.numbers(1)], [intAttribute('keepdims', 0)]);
-  const request = b.node('Add', [pooled, segment]);
+  const count = b.node('Unsqueeze', [b.node('Cast', [length], [intAttribute('to', 1)]), b.numbers(1)]);
+  const request = b.node('Add', [mean ? b.node('Div', [pooled, count]) : pooled, segment]);
   const products = b.node('Mul', [request, b.input('item', ITEM)]);
   const score = b.node('ReduceSum', [products, b.numbers(1)], [intAttribute('keepdims', 0)]);
   // The length counts even where the mask is left out, so that the graph reads it.

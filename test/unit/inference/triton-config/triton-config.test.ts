@@ -63,11 +63,14 @@ describe('config.pbtxt', () => {
       sizes: new Map([['T', 20]]),
       candidatesMax: 512,
     });
-    expect(tritonWords(readTritonConfig(''), GRAPH)).toEqual({
-      outputs: undefined,
-      sizes: new Map(),
-      candidatesMax: undefined,
-    });
+    // How many rows there are is the call's, whatever a model that is not batched says.
+    for (const text of ['', 'input { name: "user" dims: [ 512, 64 ] }']) {
+      expect(tritonWords(readTritonConfig(text), GRAPH)).toEqual({
+        outputs: undefined,
+        sizes: new Map(),
+        candidatesMax: undefined,
+      });
+    }
   });
 
   it.each<[string, string, RegExp]>([
