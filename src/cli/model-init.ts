@@ -76,7 +76,7 @@ function withOptions(command: Command): Command {
     .option('--hints <pairs>', 'numbers that a request may give to --rank-by, and what stands in: weight=1')
     .option(
       '--config-pbtxt <file>',
-      "a Triton model's configuration: the outputs that are served, sizes of axes, max_batch_size as --candidates-max; other flags go before it",
+      "a Triton model's configuration: the outputs that are served, sizes of axes, max_batch_size as --candidates-max; what other flags say wins",
     )
     .option(
       '--out <folder>',

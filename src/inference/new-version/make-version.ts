@@ -8,7 +8,14 @@ import { compileRankBy, type RankBy } from '../rank-by.ts';
 import { chosenOutputs, withSizes } from './chosen-graph.ts';
 import { type ConfigHead, configText, type VersionWords } from './config-text.ts';
 import { exampleRequest } from './example-request.ts';
-import { checkNumbers, goldenCases, goldenText, type MadeCase, valuesOf } from './golden-cases.ts';
+import {
+  checkNumbers,
+  goldenCases,
+  goldenText,
+  type MadeCase,
+  type MadeGolden,
+  valuesOf,
+} from './golden-cases.ts';
 import { type GraphSession, openGraphSession } from './graph-session.ts';
 import { type PlannedHead, planHeads, withHeads } from './heads.ts';
 import { planInputs, type SaidInputs } from './input-plan.ts';
@@ -128,62 +135,74 @@ interface Parts {
   readonly clock: Pick<Clock, 'monotonicMs'>;
 }
 
+/** What was found out about the version. */
+interface Found {
+  readonly rankBy: RankBy;
+  readonly emptySequences: boolean;
+  readonly golden: MadeGolden;
+  readonly cost: MeasuredCost;
+  readonly heads: readonly ConfigHead[];
+}
+
 async function describedVersion(parts: Parts): Promise<MadeVersion> {
-  const { model, options, graph, plan, given, heads, shared, made, session, clock } = parts;
+  const { options, plan, shared } = parts;
+  const { candidatesMax, rowsMax, slaMs } = options.words;
+  const found = await foundOut(parts);
+  const { rankBy, emptySequences, golden, cost, heads } = found;
+  return {
+    files: filesOf(parts, found),
+    ...{ plan, heads, rankBy: rankBy.expression, emptySequences, cost },
+    limits: { candidatesMax, rowsMax, slaMs },
+    sharing: { sharing: shared.sharing, usesTiles: shared.usesTiles, ...multiplicationsOf(shared) },
+    goldenCases: golden.cases.length,
+  };
+}
+
+async function foundOut(parts: Parts): Promise<Found> {
+  const { model, options, graph, plan, given, heads, session: made, clock } = parts;
   const { candidatesMax, rowsMax } = options.words;
   const streams = seededRandom(options.seed);
   const rankBy = rankByOf(heads, options.words);
   const emptySequences = await bearsEmptySequences(parts);
-  const compared = {
-    graph,
-    plan,
-    given,
-    made: session,
-    heads,
-    rankBy,
-    rowsMax,
-    candidatesMax,
-    emptySequences,
-  };
-  const golden = await goldenCases({ ...compared, random: streams.stream('golden') });
+  const shapes = { graph, plan, made, candidatesMax, rowsMax };
+  const golden = await goldenCases({
+    ...{ ...shapes, given, heads, rankBy, emptySequences },
+    random: streams.stream('golden'),
+  });
   const cost = await measuredCost({
-    ...{ graph, plan, made: session, candidatesMax, rowsMax, clock, measureMs: options.measureMs },
+    ...{ ...shapes, clock, measureMs: options.measureMs },
     random: streams.stream('cost'),
   });
   const described = heads.map((head) => describeHead(graph, head, golden.cases, model.source));
-  const { family, version, synthetic } = options.words;
-  const madeBy = `millrace model init, seed ${options.seed}: made-up inputs; outputs by onnxruntime-node on the CPU, of ${model.source} as it was given, each request alone`;
+  return { rankBy, emptySequences, golden, cost, heads: described };
+}
+
+function filesOf({ model, options, graph, plan, shared, made }: Parts, found: Found): MadeVersion['files'] {
+  const { family, version, synthetic, candidatesMax, rowsMax, calibrationTarget } = options.words;
+  const { heads, emptySequences, golden, cost } = found;
   const config = configText({
-    ...{ source: model.source, opset: graph.opset, inputs: plan.inputs, emptySequences, heads: described },
+    ...{ source: model.source, opset: graph.opset, inputs: plan.inputs, emptySequences, heads },
     digest: `sha256:${createHash('sha256').update(made).digest('hex')}`,
     usesTiles: shared.usesTiles,
     words: {
       ...options.words,
-      rankBy: rankBy.expression,
-      calibrationTarget:
-        options.words.calibrationTarget ?? `${family}/${described.map(({ name }) => name).join(',')}`,
+      rankBy: found.rankBy.expression,
+      calibrationTarget: calibrationTarget ?? `${family}/${heads.map(({ name }) => name).join(',')}`,
     },
   });
-  const sizes = { ...EXAMPLE, candidates: Math.min(EXAMPLE.candidates, candidatesMax) };
-  const example = madeRequest(
-    graph,
-    plan,
-    { ...sizes, rows: Math.min(sizes.rows, rowsMax) },
-    streams.stream('example'),
-  );
-  return {
-    files: new Map<string, Uint8Array | string>([
-      ['model.onnx', made],
-      ['config.yaml', config],
-      ['golden.json', goldenText({ family, version, synthetic, madeBy }, golden)],
-      ['cost.json', costText({ family, version }, cost)],
-      ['request.json', exampleRequest(family, plan, example)],
-    ]),
-    ...{ plan, heads: described, rankBy: rankBy.expression, emptySequences, cost },
-    limits: { candidatesMax, rowsMax, slaMs: options.words.slaMs },
-    sharing: { sharing: shared.sharing, usesTiles: shared.usesTiles, ...multiplicationsOf(shared) },
-    goldenCases: golden.cases.length,
+  const madeBy = `millrace model init, seed ${options.seed}: made-up inputs; outputs by onnxruntime-node on the CPU, of ${model.source} as it was given, each request alone`;
+  const sizes = {
+    candidates: Math.min(EXAMPLE.candidates, candidatesMax),
+    rows: Math.min(EXAMPLE.rows, rowsMax),
   };
+  const example = madeRequest(graph, plan, sizes, seededRandom(options.seed).stream('example'));
+  return new Map<string, Uint8Array | string>([
+    ['model.onnx', made],
+    ['config.yaml', config],
+    ['golden.json', goldenText({ family, version, synthetic, madeBy }, golden)],
+    ['cost.json', costText({ family, version }, cost)],
+    ['request.json', exampleRequest(family, plan, example)],
+  ]);
 }
 
 function multiplicationsOf({ multiplications }: SharedGraph): Pick<SharedGraph, 'multiplications'> {
