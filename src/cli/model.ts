@@ -3,6 +3,7 @@ import type { CliContext } from './context.ts';
 import { modelCompileCommand } from './model-compile.ts';
 import { modelDigestCommand } from './model-digest.ts';
 import { modelHistoryCommand } from './model-history.ts';
+import { modelInitCommand } from './model-init.ts';
 import { modelPublishCommand } from './model-publish.ts';
 import { modelStatusCommand } from './model-status.ts';
 
@@ -10,8 +11,9 @@ import { modelStatusCommand } from './model-status.ts';
 export function modelCommand(context: CliContext): Command {
   return new Command('model')
     .description(
-      'Model versions: what one consists of, publish one, which workers can run it, what became of it',
+      'Model versions: make one of an ONNX file, what one consists of, publish one, which workers can run it, what became of it',
     )
+    .addCommand(modelInitCommand(context))
     .addCommand(modelCompileCommand(context))
     .addCommand(modelDigestCommand(context))
     .addCommand(modelPublishCommand(context))

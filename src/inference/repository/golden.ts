@@ -23,6 +23,8 @@ export const goldenSchema = strictObject({
   family: z.string(),
   version: z.int(),
   synthetic: z.boolean(),
+  /** For people: what made the cases. */
+  madeBy: z.string().optional(),
   tolerance: strictObject({
     relative: z.number().min(0).max(TOLERANCE_MAX),
     absolute: z.number().min(0).max(TOLERANCE_MAX),

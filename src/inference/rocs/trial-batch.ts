@@ -67,7 +67,7 @@ function trialTensor(
 }
 
 /** Of the constant table that an input picks from; `undefined` where it picks from none. */
-function tableRows({ nodes, constants }: OnnxGraph, input: string): number | undefined {
+export function tableRows({ nodes, constants }: OnnxGraph, input: string): number | undefined {
   const moved = new Set([input]);
   for (const { op, inputs, outputs } of nodes) {
     const [first = '', second = ''] = inputs;

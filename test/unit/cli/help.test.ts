@@ -26,6 +26,7 @@ describe('the help', () => {
       'model compile',
       'model digest',
       'model history',
+      'model init',
       'model publish',
       'model status',
       'policy diff',
