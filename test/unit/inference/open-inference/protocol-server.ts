@@ -19,6 +19,8 @@ export interface ProtocolServerOptions {
   form?: 'binary' | 'json-only';
   /** Of every model; Triton alone tells. */
   batchSizeMax?: number;
+  /** What the first questions for its health are answered with, before 200. */
+  notReady?: readonly number[];
   /** Rows of one number instead of numbers, as some servers write JSON. */
   nested?: boolean;
 }
@@ -54,6 +56,7 @@ export async function protocolServer(
       await InferenceSession.create(graph, { logSeverityLevel: 4 }),
     );
   }
+  const notReady = [...(options.notReady ?? [])];
   const failures: ((response: ServerResponse) => void)[] = [];
   const seen: ProtocolServer['seen'] = [];
   const server = createServer((request, response) => {
@@ -62,6 +65,10 @@ export async function protocolServer(
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = request.url ?? '';
+    if (path === '/v2/health/ready') {
+      const status = notReady.shift() ?? 200;
+      return status === 200 ? send(response, {}) : fail(response, status, 'loading');
+    }
     const [, model = '', rest] = /^(\/v2\/models\/[^/]+\/versions\/[^/]+)(\/\w+)?$/.exec(path) ?? [];
     const session = sessions.get(model);
     if (session === undefined) return fail(response, 404, `unknown model ${path}`);
