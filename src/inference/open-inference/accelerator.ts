@@ -85,25 +85,25 @@ async function checkServed(
   served: ServedModel,
   wanted: ModelVersion,
 ): Promise<void> {
-  const signature = await server
-    .ready()
-    .then(() => server.signature(served))
-    .catch((error: unknown) => {
+  const reached = <T>(asked: Promise<T>): Promise<T> =>
+    asked.catch((error: unknown) => {
       throw refused(wanted, String(error instanceof Error ? error.message : error));
     });
-  if (signature !== undefined) checkGraph(wanted, signature);
+  await reached(server.ready());
+  // First: the shapes of one that makes batches have an axis more, which would be told as if the config were wrong.
   const batchSizeMax = await server.batchSizeMax(served);
-  if (batchSizeMax === 0) return;
-  throw new MillraceError(
-    'INVALID_MODEL',
-    `${wanted.family}/${wanted.version}: the server makes batches too`,
-    {
-      value: `max_batch_size: ${batchSizeMax}`,
-      allowed: 'max_batch_size: 0',
-      advice:
-        'Batches are made by the worker, which knows the deadlines; its inputs have no common first axis.',
-    },
-  );
+  if (batchSizeMax > 0) throw makesBatches(wanted, batchSizeMax);
+  const signature = await reached(server.signature(served));
+  if (signature !== undefined) checkGraph(wanted, signature);
+}
+
+function makesBatches({ family, version }: ModelVersion, batchSizeMax: number): MillraceError {
+  return new MillraceError('INVALID_MODEL', `${family}/${version}: the server makes batches too`, {
+    value: `max_batch_size: ${batchSizeMax}`,
+    allowed: 'max_batch_size: 0',
+    advice:
+      'Batches are made by the worker, which knows the deadlines; its inputs have no common first axis.',
+  });
 }
 
 /** Bytes where the server takes them; some refuse them, and some answer what is none of the protocol. */

@@ -77,7 +77,7 @@ export async function protocolServer(
         ? fail(response, 404, 'no such path')
         : send(response, { max_batch_size: options.batchSizeMax });
     }
-    if (rest !== '/infer') return send(response, metadata(session));
+    if (rest !== '/infer') return send(response, metadata(session, (options.batchSizeMax ?? 0) > 0));
     const failure = failures.shift();
     const body = await bytesOf(request);
     const { json, tensors, binary } = readInfer(request, body);
@@ -139,14 +139,18 @@ function tensorOf(datatype: string, shape: number[], bytes?: Buffer, data: numbe
     : new Tensor('float32', buffer ? new Float32Array(buffer) : Float32Array.from(data), shape);
 }
 
-function metadata(session: InferenceSession): object {
+/** As Triton does, with an axis more where the server makes batches. */
+function metadata(session: InferenceSession, makesBatches: boolean): object {
   const list = (values: readonly InferenceSession.ValueMetadata[]): object[] =>
     values.map((value) =>
       value.isTensor
         ? {
             name: value.name,
             datatype: value.type === 'int64' ? 'INT64' : 'FP32',
-            shape: value.shape.map((size) => (typeof size === 'number' ? size : -1)),
+            shape: [
+              ...(makesBatches ? [-1] : []),
+              ...value.shape.map((size) => (typeof size === 'number' ? size : -1)),
+            ],
           }
         : {},
     );
