@@ -42,6 +42,16 @@ export default defineConfig({
       },
       {
         test: {
+          name: 'interop',
+          include: ['test/interop/**/*.test.ts'],
+          sequence,
+          testTimeout: 120_000,
+          // A server starts in them, and where it is not installed yet it is.
+          hookTimeout: 600_000,
+        },
+      },
+      {
+        test: {
           name: 'slow',
           include: ['test/slow/**/*.test.ts'],
           globalSetup: ['test/global-setup.ts'],

@@ -4,10 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { applyPatches } from '../src/adapters/kafka/kafkajs/patches.ts';
 import { findStack } from '../src/local-stack/find-stack.ts';
+import { pythonWith, SERVERS, type ServerName } from './interop/environments.ts';
 import { registryProcess } from './registry-threads.ts';
 
 /**
- * `npm test`: types, lint, then every test on a real Kafka, registry and Redis that it provides itself. `--slow` runs the slow suites instead.
+ * `npm test`: types, lint, then every test on a real Kafka, registry and Redis that it provides itself. `--slow` runs the slow suites instead, `--interop` those on
+ * inference servers that others wrote.
  * The last line is `N passed, N failed, N skipped`, read from the runner's own results.
  */
 
@@ -44,12 +46,14 @@ async function vitest(
   projects: readonly string[],
   environment: NodeJS.ProcessEnv,
   workers: number,
+  files: readonly string[] = [],
 ): Promise<Totals> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-test-'));
   const file = join(folder, 'results.json');
   try {
     const args = [
       'run',
+      ...files,
       `--maxWorkers=${workers}`,
       ...projects.flatMap((project) => ['--project', project]),
       '--reporter=default',
@@ -72,18 +76,21 @@ async function vitest(
   }
 }
 
-/** Tests on real services; where no services are to be had, says so and, in CI, fails. */
+/** Says so, and in CI fails. */
+function notRun(suites: readonly string[], reason: Error): Totals {
+  console.log(`\nNOT RUN: ${suites.join(', ')}. ${reason.message}`);
+  return process.env['CI'] === 'true'
+    ? { passed: 0, failed: 1, skipped: 0 }
+    : { passed: 0, failed: 0, skipped: suites.length };
+}
+
+/** Tests on real services; where no services are to be had, they are not run. */
 async function onRealServices(projects: readonly string[], workers: number): Promise<Totals> {
   applyPatches();
   const started = await findStack(process.env).catch((error: unknown) =>
     error instanceof Error ? error : new Error(String(error)),
   );
-  if (started instanceof Error) {
-    console.log(`\nNOT RUN: ${projects.join(', ')}. ${started.message}`);
-    return process.env['CI'] === 'true'
-      ? { passed: 0, failed: 1, skipped: 0 }
-      : { passed: 0, failed: 0, skipped: projects.length };
-  }
+  if (started instanceof Error) return notRun(projects, started);
   try {
     const environment = { ...process.env, ...started.environment, ...registryProcess(started) };
     return await vitest(projects, environment, workers);
@@ -92,23 +99,50 @@ async function onRealServices(projects: readonly string[], workers: number): Pro
   }
 }
 
+/** Tests on inference servers that others wrote, each installed first; one that cannot be is not run. */
+async function onInferenceServers(): Promise<Totals[]> {
+  const installed: ServerName[] = [];
+  const totals: Totals[] = [];
+  for (const server of SERVERS) {
+    const startedAt = Date.now();
+    try {
+      await pythonWith(server);
+      installed.push(server);
+      console.log(`✓ ${server} is installed (${Math.round((Date.now() - startedAt) / 1_000)} s)`);
+    } catch (error) {
+      totals.push(notRun([server], error instanceof Error ? error : new Error(String(error))));
+    }
+  }
+  if (installed.length === 0) return totals;
+  const files = installed.map((server) => `test/interop/${server}.test.ts`);
+  return [...totals, await vitest(['interop'], process.env, INTEROP_WORKERS, files)];
+}
+
 /** Some unit tests wait too: for processes that they start, and for answers that must not come. */
 const UNIT_WORKERS = 3;
+/** Triton alone takes as long as the others together. */
+const INTEROP_WORKERS = 2;
 /** Tests on real services mostly wait: for rebalances, sessions, restarts. */
 const WAITING_WORKERS = 4;
 
-const slow = process.argv.includes('--slow');
+async function everyTest(): Promise<Totals[]> {
+  return [
+    ...(await Promise.all([
+      check('types', 'tsc', ['--noEmit']),
+      check('lint and format', 'biome', ['ci', '.']),
+    ])),
+    await vitest(['unit', 'unpatched'], process.env, UNIT_WORKERS),
+    await onRealServices(['conformance', 'integration'], WAITING_WORKERS),
+  ];
+}
+
+async function chosenTests(flags: readonly string[]): Promise<Totals[]> {
+  if (flags.includes('--slow')) return [await onRealServices(['slow'], 1)];
+  return flags.includes('--interop') ? onInferenceServers() : everyTest();
+}
+
 const startedAt = Date.now();
-const totals: Totals[] = slow
-  ? [await onRealServices(['slow'], 1)]
-  : [
-      ...(await Promise.all([
-        check('types', 'tsc', ['--noEmit']),
-        check('lint and format', 'biome', ['ci', '.']),
-      ])),
-      await vitest(['unit', 'unpatched'], process.env, UNIT_WORKERS),
-      await onRealServices(['conformance', 'integration'], WAITING_WORKERS),
-    ];
+const totals = await chosenTests(process.argv);
 const sum = totals.reduce((a, b) => ({
   passed: a.passed + b.passed,
   failed: a.failed + b.failed,

@@ -3,7 +3,7 @@ import type { Accelerator, AcceleratorCapabilities, LoadedModel } from '../../po
 import type { Clock } from '../../ports/clock.ts';
 import { checkGraph } from '../check-graph.ts';
 import { checkGolden } from '../golden-check.ts';
-import type { GraphCall } from '../graph-call.ts';
+import type { RunGraph } from '../graph-call.ts';
 import { createSlabArena } from '../memory/slab-arena.ts';
 import { PackedModel } from '../packed-model.ts';
 import type { ModelVersion } from '../repository/model-version.ts';
@@ -53,8 +53,11 @@ export function createOpenInferenceAccelerator(
       const served = servedModel(options, wanted);
       await checkServed(server, served, wanted);
       const golden = await repository.readGolden(wanted);
-      const runIn = (form: TensorForm) => (call: GraphCall) => server.infer(served, form, call);
-      const form = await formOf((each) => checkGolden(wanted, golden, runIn(each), refused));
+      const runIn =
+        (form: TensorForm): RunGraph =>
+        (call) =>
+          server.infer(served, form, call);
+      const form = await formOf(runIn, (run) => checkGolden(wanted, golden, run, refused));
       return new PackedModel({
         version: wanted,
         tables: await repository.itemTables(wanted),
@@ -82,31 +85,45 @@ async function checkServed(
   served: ServedModel,
   wanted: ModelVersion,
 ): Promise<void> {
-  const signature = await server.signature(served).catch((error: unknown) => {
-    throw refused(wanted, String(error instanceof Error ? error.message : error));
-  });
-  if (signature !== undefined) checkGraph(wanted, signature);
+  const reached = <T>(asked: Promise<T>): Promise<T> =>
+    asked.catch((error: unknown) => {
+      throw refused(wanted, String(error instanceof Error ? error.message : error));
+    });
+  await reached(server.ready());
+  // First: the shapes of one that makes batches have an axis more, which would be told as if the config were wrong.
   const batchSizeMax = await server.batchSizeMax(served);
-  if (batchSizeMax === 0) return;
-  throw new MillraceError(
-    'INVALID_MODEL',
-    `${wanted.family}/${wanted.version}: the server makes batches too`,
-    {
-      value: `max_batch_size: ${batchSizeMax}`,
-      allowed: 'max_batch_size: 0',
-      advice:
-        'Batches are made by the worker, which knows the deadlines; its inputs have no common first axis.',
-    },
-  );
+  if (batchSizeMax > 0) throw makesBatches(wanted, batchSizeMax);
+  const signature = await reached(server.signature(served));
+  if (signature !== undefined) checkGraph(wanted, signature);
+}
+
+function makesBatches({ family, version }: ModelVersion, batchSizeMax: number): MillraceError {
+  return new MillraceError('INVALID_MODEL', `${family}/${version}: the server makes batches too`, {
+    value: `max_batch_size: ${batchSizeMax}`,
+    allowed: 'max_batch_size: 0',
+    advice:
+      'Batches are made by the worker, which knows the deadlines; its inputs have no common first axis.',
+  });
 }
 
 /** Bytes where the server takes them; some refuse them, and some answer what is none of the protocol. */
-async function formOf(check: (form: TensorForm) => Promise<void>): Promise<TensorForm> {
+async function formOf(
+  runIn: (form: TensorForm) => RunGraph,
+  check: (run: RunGraph) => Promise<void>,
+): Promise<TensorForm> {
+  let wasReached = true;
+  const inBytes: RunGraph = async (call) => {
+    const answer = await runIn('binary')(call);
+    wasReached = answer.kind !== 'unavailable';
+    return answer;
+  };
   try {
-    await check('binary');
+    await check(inBytes);
     return 'binary';
-  } catch {
-    await check('json');
+  } catch (error) {
+    // One that was away has said nothing about bytes, and what is found here stays for as long as the version is loaded.
+    if (!wasReached) throw error;
+    await check(runIn('json'));
     return 'json';
   }
 }

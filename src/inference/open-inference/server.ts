@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { shorten } from '../../core/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { GraphAnswer, GraphCall, GraphSignature, GraphValue } from '../graph-call.ts';
 import { AnswerError, decodeInfer, encodeInfer, JSON_LENGTH_HEADER, type TensorForm } from './message.ts';
@@ -26,13 +25,32 @@ const RETRY_MS = 50;
 /** Answers of a server, or of a proxy before it, that has nothing to compute on just now. */
 const UNAVAILABLE_STATUS: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
-/** It could not be reached, or cannot compute just now: to be asked again. */
-class Unavailable extends Error {}
+/** Of Triton while a model is loading; of others it is 503. */
+const NOT_READY_STATUS = 400;
 
-const metadataSchema = z.object({
-  inputs: z.array(z.object({ name: z.string(), datatype: z.string(), shape: z.array(z.int()) })).default([]),
-  outputs: z.array(z.object({ name: z.string(), datatype: z.string(), shape: z.array(z.int()) })).default([]),
-});
+/** Of a server that had the model when the version was loaded: it was started again, and has not loaded it yet. */
+const NO_MODEL_STATUS = 404;
+
+/** It could not be reached, or cannot compute just now: to be asked again. */
+class Unavailable extends Error {
+  /** Of HTTP, where it was reached. */
+  readonly status: number | undefined;
+
+  constructor(message: string, status?: number) {
+    super(message);
+    this.status = status;
+  }
+}
+
+function statusOf(error: unknown): number | undefined {
+  return error instanceof AnswerError || error instanceof Unavailable ? error.status : undefined;
+}
+
+const describedTensors = z
+  .array(z.object({ name: z.string(), datatype: z.string(), shape: z.array(z.int()) }))
+  .nullish();
+
+const metadataSchema = z.object({ inputs: describedTensors, outputs: describedTensors });
 
 const configSchema = z.object({ max_batch_size: z.int().default(0) });
 
@@ -41,18 +59,41 @@ export class OpenInferenceServer {
   readonly #options: ServerOptions;
   readonly #clock: Clock;
   readonly #closed = new AbortController();
+  #asked = 0;
 
   constructor(options: ServerOptions, clock: Clock) {
     this.#options = options;
     this.#clock = clock;
   }
 
+  /**
+   * Waits until the server says that its models are loaded, or until the time is over: one that goes on saying that they are not may have others
+   * than ours in mind, and one that says nothing is taken to be ready. @throws Error with the reason where nobody answered
+   */
+  async ready(): Promise<void> {
+    let wasAnswered = false;
+    const ask = async (signal: AbortSignal): Promise<void> => {
+      try {
+        await this.#get('/v2/health/ready', signal);
+      } catch (error) {
+        wasAnswered ||= statusOf(error) !== undefined;
+        if (statusOf(error) === NOT_READY_STATUS) throw new Unavailable(reasonOf(error));
+        if (error instanceof Unavailable) throw error;
+      }
+    };
+    try {
+      await this.#untilDeadline(this.#deadline(), ask);
+    } catch (error) {
+      if (!wasAnswered) throw error;
+    }
+  }
+
   /** What the server says that a model takes and gives; undefined where it does not say. @throws Error with the reason */
   async signature(model: ServedModel): Promise<GraphSignature | undefined> {
     const answer = await this.#untilDeadline(this.#deadline(), (signal) => this.#get(pathOf(model), signal));
-    const parsed = metadataSchema.safeParse(jsonOf(answer));
-    if (!parsed.success || parsed.data.inputs.length === 0) return undefined;
-    return { inputs: parsed.data.inputs.map(graphValue), outputs: parsed.data.outputs.map(graphValue) };
+    const { inputs, outputs } = metadataSchema.safeParse(jsonOf(answer)).data ?? {};
+    if (!inputs?.length) return undefined;
+    return { inputs: inputs.map(graphValue), outputs: (outputs ?? []).map(graphValue) };
   }
 
   /** The most requests that the server puts together by itself, 0 where it does not; Triton alone says that. */
@@ -70,6 +111,8 @@ export class OpenInferenceServer {
   async infer(model: ServedModel, form: TensorForm, call: GraphCall): Promise<GraphAnswer> {
     const deadlineMs = call.deadlineMs ?? this.#deadline();
     const { slab } = call;
+    // Some servers take no tensor without elements, and there is nothing to compute.
+    if (call.outputs.every(({ dims }) => dims.includes(0))) return { kind: 'ran', slab, computeMs: 0 };
     const startedMs = this.#clock.monotonicMs();
     try {
       await this.#untilDeadline(deadlineMs, (signal, leftMs) =>
@@ -99,13 +142,17 @@ export class OpenInferenceServer {
     signal: AbortSignal,
     leftMs: number,
   ): Promise<void> {
-    const { headers, body } = encodeInfer(call, form, Math.max(1, Math.round(leftMs * 1_000)));
+    this.#asked += 1;
+    const timeoutUs = Math.max(1, Math.round(leftMs * 1_000));
+    const { headers, body } = encodeInfer(call, form, String(this.#asked), timeoutUs);
     const outputs = call.outputs.reduce((sum, { dims }) => sum + (dims[0] ?? 0), 0);
     const answer = await this.#fetch(
       `${pathOf(model)}/infer`,
       { method: 'POST', headers, body, signal },
       HEAD_BYTES_MAX + outputs * NUMBER_BYTES_MAX,
-    );
+    ).catch((error: unknown) => {
+      throw statusOf(error) === NO_MODEL_STATUS ? new Unavailable(reasonOf(error)) : error;
+    });
     const length = answer.headers.get(JSON_LENGTH_HEADER);
     decodeInfer(answer.body, length === null ? undefined : Number(length), call);
   }
@@ -147,8 +194,10 @@ export class OpenInferenceServer {
       throw new Unavailable(reasonOf(error));
     }
     if (response.ok) return { headers: response.headers, body };
-    const message = `HTTP ${response.status}: ${shorten(errorOf(body))}`;
-    throw UNAVAILABLE_STATUS.has(response.status) ? new Unavailable(message) : new AnswerError(message);
+    const message = `HTTP ${response.status}: ${excerpt(errorOf(body))}`;
+    throw UNAVAILABLE_STATUS.has(response.status)
+      ? new Unavailable(message, response.status)
+      : new AnswerError(message, response.status);
   }
 }
 
@@ -190,6 +239,15 @@ function errorOf(body: Buffer): string {
   } catch {
     return text;
   }
+}
+
+const EXCERPT_ENDS = 150;
+
+/** A server written in Python answers with a traceback, whose last line has the reason. */
+function excerpt(text: string): string {
+  const line = text.trim().replaceAll(/\s+/g, ' ');
+  if (line.length <= 2 * EXCERPT_ENDS) return line;
+  return `${line.slice(0, EXCERPT_ENDS)} … ${line.slice(-EXCERPT_ENDS)}`;
 }
 
 const ELEMENT_TYPE: Readonly<Record<string, string>> = { FP32: 'float32', INT64: 'int64' };

@@ -1,7 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
+import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../../src/adapters/system/clock.ts';
 import { createOpenInferenceAccelerator } from '../../../../src/inference/open-inference/accelerator.ts';
 import { openRepository } from '../../../../src/inference/repository/open-repository.ts';
@@ -85,8 +86,40 @@ describe('loading', () => {
     expectScored((await model.run([toyItem(request)], 'dense')).items);
   });
 
+  it.each([
+    ['waits until the server is ready', [400, 503], 3],
+    ['asks a server that tells nothing of its health only once', [404], 1],
+  ] as const)('%s', async (_, notReady, questions) => {
+    const fetched = vi.spyOn(globalThis, 'fetch');
+    const { model } = await load({ notReady });
+    const asked = fetched.mock.calls.filter(([url]) => String(url).endsWith('/v2/health/ready'));
+    fetched.mockRestore();
+    expect(asked).toHaveLength(questions);
+    expectScored((await model.run([toyItem(request)], 'dense')).items);
+  });
+
+  it.each([400, 503])(
+    'takes a model of a server that goes on answering HTTP %i for its health',
+    async (status) => {
+      server = await served(toyGraph(), { notReady: Array.from({ length: 1_000 }, () => status) });
+      const model = await (await connect(server.url, {}, 300)).load('toy', '1');
+      expectScored((await model.run([toyItem(request)], 'dense')).items);
+    },
+  );
+
+  it('does not take a server that was away for one that takes no bytes', async () => {
+    server = await served();
+    server.failNext(
+      ...Array.from({ length: 20 }, () => (response: ServerResponse) => fail(response, 503, 'away')),
+    );
+    await expect((await connect(server.url, {}, 300)).load('toy', '1')).rejects.toMatchObject({
+      message: expect.stringMatching(/HTTP 503: away|in time/),
+    });
+    expect(server.seen.every(({ binary }) => binary)).toBe(true);
+  });
+
   it.each<[string, Parameters<typeof connect>[1], ProtocolServerOptions, RegExp]>([
-    ['a model that the server lacks', { modelName: 'other' }, {}, /HTTP 404: "?unknown model/],
+    ['a model that the server lacks', { modelName: 'other' }, {}, /HTTP 404: unknown model/],
     [
       'a server that makes batches too',
       {},
@@ -134,6 +167,7 @@ describe('running', () => {
 
   it.each<[string, Parameters<ProtocolServer['failNext']>[0]]>([
     ['that cannot compute just now', (response) => fail(response, 503, 'loading')],
+    ['that was started again and has not loaded the model yet', (response) => fail(response, 404, 'unknown')],
     ['that closes the connection', (response) => void response.destroy()],
   ])('asks a server again %s', async (_, failure) => {
     const { model, server } = await load();
@@ -175,6 +209,16 @@ describe('running', () => {
     expect(items[1]).toMatchObject({ status: 'failed', error: { code: 'MODEL_FAILED' } });
     await expect(model.run([poison], 'dense', 'host', clock.monotonicMs() + 10_000)).rejects.toMatchObject({
       code: 'MODEL_FAILED',
+    });
+  });
+
+  it('quotes the last words of a traceback, where the reason is', async () => {
+    const { model, server } = await load();
+    const traceback = `Traceback:\n${'  File "model.py", line 1\n'.repeat(50)}ValueError: no such segment`;
+    server.failNext((response) => fail(response, 500, traceback));
+    const failed = model.run([toyItem(request)], 'dense', 'host', clock.monotonicMs() + 10_000);
+    await expect(failed).rejects.toMatchObject({
+      message: expect.stringMatching(/HTTP 500: Traceback: .{1,300} ValueError: no such segment$/),
     });
   });
 

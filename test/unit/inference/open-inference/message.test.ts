@@ -34,9 +34,10 @@ const B = { name: 'b', datatype: 'FP32', shape: [3], data: [4, 5, 6] };
 
 describe('encodeInfer', () => {
   it('puts the bytes of each tensor after the JSON, in order, and tells the sizes', () => {
-    const { headers, body } = encodeInfer(call(), 'binary', 1_500);
+    const { headers, body } = encodeInfer(call(), 'binary', '7', 1_500);
     const length = Number(headers['inference-header-content-length']);
     expect(JSON.parse(Buffer.from(body).toString('utf8', 0, length))).toEqual({
+      id: '7',
       inputs: [
         { name: 'x', shape: [1, 2], datatype: 'FP32', parameters: { binary_data_size: 8 } },
         { name: 'index', shape: [3], datatype: 'INT64', parameters: { binary_data_size: 24 } },
@@ -54,7 +55,7 @@ describe('encodeInfer', () => {
   });
 
   it('writes numbers where the server takes no bytes', () => {
-    const { headers, body } = encodeInfer(call(), 'json');
+    const { headers, body } = encodeInfer(call(), 'json', '7', 1_500);
     expect(headers).toEqual({ 'content-type': 'application/json' });
     expect(JSON.parse(Buffer.from(body).toString())).toMatchObject({
       inputs: [{ data: [1, -2.5] }, { data: [0, 7, -1] }],
@@ -62,12 +63,37 @@ describe('encodeInfer', () => {
     });
   });
 
+  it.each(['binary', 'json'] as const)('sends no tensor without elements (%s)', (form) => {
+    const { slab, outputs } = call([1, 2]);
+    const history = { name: 'history', datatype: 'FP32' as const, offset: 0, dims: [1, 0, 2] };
+    const { headers, body } = encodeInfer({ slab, feeds: [history], outputs }, form, '7', 1_500);
+    const length = headers['inference-header-content-length'];
+    const text = Buffer.from(body).toString('utf8', 0, length === undefined ? undefined : Number(length));
+    const [sent] = JSON.parse(text).inputs;
+    expect(sent.shape).toEqual([1, 1, 2]);
+    if (form === 'json') expect(sent.data).toEqual([0, 0]);
+    else expect(Buffer.from(body).subarray(Number(length))).toEqual(Buffer.alloc(8));
+  });
+
+  it('keeps every digit of an integer of 64 bits in JSON', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), { minLength: 1 }),
+        (index) => {
+          const { body } = encodeInfer(call([1], index.slice(0, 8)), 'json', '7', 1_500);
+          const digits = /"datatype":"INT64","data":\[([^\]]*)\]/.exec(Buffer.from(body).toString())?.[1];
+          expect(digits?.split(',').map(BigInt)).toEqual(index.slice(0, 8));
+        },
+      ),
+    );
+  });
+
   it('keeps every float of 32 bits in JSON', () => {
     fc.assert(
       fc.property(
         fc.array(fc.float({ noNaN: true, noDefaultInfinity: true }), { minLength: 1, maxLength: 16 }),
         (floats) => {
-          const { body } = encodeInfer(call(floats), 'json');
+          const { body } = encodeInfer(call(floats), 'json', '7', 1_500);
           const [x] = JSON.parse(Buffer.from(body).toString()).inputs;
           expect(Float32Array.from(x.data)).toEqual(Float32Array.from(floats, (value) => value + 0));
         },
@@ -86,6 +112,18 @@ describe('decodeInfer', () => {
     ]);
     const answered = call();
     decodeInfer(Buffer.concat([head, Buffer.alloc(8), bytes]), head.length, answered);
+    expect(floatsOf(answered, 128)).toEqual([1, 2, 3]);
+    expect(floatsOf(answered, 192)).toEqual([7, 8, 9]);
+  });
+
+  it('takes null for what is absent', () => {
+    const bytes = Buffer.from(Float32Array.of(7, 8, 9).buffer);
+    const head = json([
+      { ...A, parameters: null },
+      { ...B, data: null, parameters: { binary_data_size: 12 } },
+    ]);
+    const answered = call();
+    decodeInfer(Buffer.concat([head, bytes]), head.length, answered);
     expect(floatsOf(answered, 128)).toEqual([1, 2, 3]);
     expect(floatsOf(answered, 192)).toEqual([7, 8, 9]);
   });

@@ -19,6 +19,8 @@ export interface ProtocolServerOptions {
   form?: 'binary' | 'json-only';
   /** Of every model; Triton alone tells. */
   batchSizeMax?: number;
+  /** What the first questions for its health are answered with, before 200. */
+  notReady?: readonly number[];
   /** Rows of one number instead of numbers, as some servers write JSON. */
   nested?: boolean;
 }
@@ -54,6 +56,7 @@ export async function protocolServer(
       await InferenceSession.create(graph, { logSeverityLevel: 4 }),
     );
   }
+  const notReady = [...(options.notReady ?? [])];
   const failures: ((response: ServerResponse) => void)[] = [];
   const seen: ProtocolServer['seen'] = [];
   const server = createServer((request, response) => {
@@ -62,6 +65,10 @@ export async function protocolServer(
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = request.url ?? '';
+    if (path === '/v2/health/ready') {
+      const status = notReady.shift() ?? 200;
+      return status === 200 ? send(response, {}) : fail(response, status, 'loading');
+    }
     const [, model = '', rest] = /^(\/v2\/models\/[^/]+\/versions\/[^/]+)(\/\w+)?$/.exec(path) ?? [];
     const session = sessions.get(model);
     if (session === undefined) return fail(response, 404, `unknown model ${path}`);
@@ -70,7 +77,7 @@ export async function protocolServer(
         ? fail(response, 404, 'no such path')
         : send(response, { max_batch_size: options.batchSizeMax });
     }
-    if (rest !== '/infer') return send(response, metadata(session));
+    if (rest !== '/infer') return send(response, metadata(session, (options.batchSizeMax ?? 0) > 0));
     const failure = failures.shift();
     const body = await bytesOf(request);
     const { json, tensors, binary } = readInfer(request, body);
@@ -132,14 +139,18 @@ function tensorOf(datatype: string, shape: number[], bytes?: Buffer, data: numbe
     : new Tensor('float32', buffer ? new Float32Array(buffer) : Float32Array.from(data), shape);
 }
 
-function metadata(session: InferenceSession): object {
+/** As Triton does, with an axis more where the server makes batches. */
+function metadata(session: InferenceSession, makesBatches: boolean): object {
   const list = (values: readonly InferenceSession.ValueMetadata[]): object[] =>
     values.map((value) =>
       value.isTensor
         ? {
             name: value.name,
             datatype: value.type === 'int64' ? 'INT64' : 'FP32',
-            shape: value.shape.map((size) => (typeof size === 'number' ? size : -1)),
+            shape: [
+              ...(makesBatches ? [-1] : []),
+              ...value.shape.map((size) => (typeof size === 'number' ? size : -1)),
+            ],
           }
         : {},
     );
