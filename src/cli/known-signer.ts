@@ -12,9 +12,15 @@ const PROBE = Buffer.from('millrace: does this key sign as the key file says?');
  * Before a signature is written to a file that others then sign or send: where the key file of the installation is at hand, it must know the key.
  * @throws MillraceError INVALID_CONFIG where the controller would refuse the signature
  */
-export function refuseUnknownSigner({ environment }: CliContext, { keyId, sign }: Signer): void {
+export function refuseUnknownSigner({ environment, stderr }: CliContext, { keyId, sign }: Signer): void {
   const { keys: file } = loadSettings(environment).settings.controller;
-  if (file === '' || !existsSync(file)) return;
+  if (file === '') return;
+  if (!existsSync(file)) {
+    stderr.write(
+      `millrace: ${file}, which MILLRACE_CONTROLLER_KEYS names, is not here: whether it knows the key ${keyId} is not checked\n`,
+    );
+    return;
+  }
   const ring = readKeyFile(file);
   const key = ring.get(keyId);
   if (key === undefined)

@@ -155,7 +155,12 @@ async function driveAndShow(context: CliContext, run: EmbeddedRun, running: Runn
 
 /** Code that never ran is slow: the first requests would expire for no reason that a real installation has. They are not in the books. */
 async function warmUp(connection: Connection, catalogue: Catalogue, { random }: EmbeddedRun): Promise<void> {
-  const ledger = await openOutsideLedger(connection);
+  let unknown: string | undefined;
+  const ledger = await openOutsideLedger(connection, {
+    onResult: ({ reason }) => {
+      if (reason?.code === 'UNKNOWN_MODEL') unknown = reason.message;
+    },
+  });
   const driven = await drive({
     arrivals: generatedArrivals(WARM_UP, random.stream('warm-up.arrivals')),
     maker: createRequestMaker(catalogue, random.stream('warm-up.requests'), { deadlineMs: DRAIN_MS }),
@@ -167,6 +172,15 @@ async function warmUp(connection: Connection, catalogue: Catalogue, { random }: 
   });
   await ledger.drained(DRAIN_MS, driven.sent - driven.refused);
   await ledger.close();
+  if (unknown !== undefined)
+    throw new MillraceError(
+      'INVALID_CONFIG',
+      `the traffic that is generated here is of the family ranker: ${unknown}`,
+      {
+        advice:
+          'Copy the folder of ranker beside your models, or score a request of your own: millrace score <file>',
+      },
+    );
 }
 
 function resultCount({ ingress, inFlight }: LedgerSummary): number {

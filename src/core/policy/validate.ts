@@ -213,10 +213,14 @@ function runGoldenTests(found: Findings, policy: CompiledPolicy): void {
     const { signals, context } = toSignalVector(policy, test.signals);
     const leaf = leafAt(policy, policy.decide(signals, context));
     if (leaf.id === test.leaf || found.isFull('error')) continue;
-    found.add('error', test.path, `a golden test fails: it ends in the leaf ${leaf.id}`, {
-      value: test.leaf,
-      advice: explainShortly(policy, signals, context),
-    });
+    found.add(
+      'error',
+      test.path,
+      `a golden test fails: the policy takes it to the leaf ${leaf.id}, the test says ${test.leaf}`,
+      {
+        advice: explainShortly(policy, signals, context),
+      },
+    );
   }
   const tested = new Set(tests.map((test) => test.leaf));
   const untested = policy.leaves.filter((leaf) => !tested.has(leaf.id)).map((leaf) => leaf.id);

@@ -15,7 +15,7 @@ export interface CostModel {
 export const COST_MODEL_BYTES_MAX = 2048;
 const FORMAT = 1;
 const FACTORS_MAX = 4;
-const ADVICE = 'Fit it again with `millrace profile`, or see models/README.md for the format.';
+const ADVICE = '`millrace model init` fits one; models/README.md has the format.';
 
 /**
  * Reads a cost model: `{format: 1, unit: "ms", features: ["1", "N", "N*T"], coefficients: [..]}`. A feature is `1` or a product of

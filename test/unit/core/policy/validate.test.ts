@@ -96,7 +96,7 @@ describe('validatePolicy', () => {
       { signals: {}, leaf: 'rest' },
     ];
     expect(validate(branch(TARGET), { tests })).toEqual([
-      'error tests[1]: a golden test fails: it ends in the leaf rest (got "x"). x: a > 1 → false (a = 1); rest: no condition → taken; leaf: rest',
+      'error tests[1]: a golden test fails: the policy takes it to the leaf rest, the test says x. x: a > 1 → false (a = 1); rest: no condition → taken; leaf: rest',
     ]);
   });
 
@@ -106,7 +106,9 @@ describe('validatePolicy', () => {
   ])('runs the golden tests where the fleet lacks %s too', (_what, to, errors) => {
     const found = validate(branch(to), { tests: [{ signals: { a: 1 }, leaf: 'x' }] });
     expect(found).toHaveLength(errors + 1);
-    expect(found.at(-1)).toMatch(/^error tests\[0\]: a golden test fails: it ends in the leaf rest/);
+    expect(found.at(-1)).toMatch(
+      /^error tests\[0\]: a golden test fails: the policy takes it to the leaf rest/,
+    );
   });
 
   it('names the leaves that no golden test ends in', () => {

@@ -71,7 +71,9 @@ describe('effectsOf', () => {
   it('blocks a step that a golden test forbids', () => {
     const tests = '  - {signals: {activationBytes: 150}, leaf: large}';
     const [up, down] = effectsOf(policy({ tests }), new Map(), REFERENCE_FLEET, samples);
-    expect(up?.blocked).toBe('tests[3]: a golden test fails: it ends in the leaf small');
+    expect(up?.blocked).toBe(
+      'tests[3]: a golden test fails: the policy takes it to the leaf small, the test says large',
+    );
     expect(down?.blocked).toBeUndefined();
   });
 
