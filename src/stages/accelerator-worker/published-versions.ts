@@ -71,6 +71,8 @@ export class PublishedVersions {
   #entries = new Map<string, VersionEntry>();
   /** By version: what the log has of its last refusal. */
   readonly #told = new Map<string, string>();
+  /** Ends the fetch under way. */
+  #fetching: { name: string; publication: number; over: AbortController } | undefined;
   #working = false;
   #serves = false;
   #cancelWake: Cancel | undefined;
@@ -119,6 +121,9 @@ export class PublishedVersions {
     const { clock, library } = this.#deps;
     const offered = withoutChanges(this.#entries, catalogue);
     this.#entries = withCatalogue(this.#entries, offered, clock.monotonicMs());
+    const fetching = this.#fetching;
+    const wanted = fetching === undefined ? undefined : this.#entries.get(fetching.name)?.version.publication;
+    if (fetching?.publication !== wanted) fetching?.over.abort();
     for (const { version, refusal } of offered)
       if (refusal !== undefined)
         this.#tell(versionName(version.model), version.publication, refusal, 'never');
@@ -149,28 +154,34 @@ export class PublishedVersions {
   async #load(name: string): Promise<void> {
     const entry = this.#entries.get(name);
     if (entry === undefined) return;
-    const { model } = entry.version;
+    const { model, publication } = entry.version;
     this.#setState(name, { status: 'loading' });
     const { loaded } = this.#deps;
+    const over = new AbortController();
+    this.#fetching = { name, publication, over };
+    const isOver = AbortSignal.any([this.#over.signal, over.signal]);
     const { family, version } = model;
     const own = loaded.folder.find((known) => known.family === family && known.version === version);
     try {
-      if (own === undefined) await this.#loadBesides(name, entry);
+      if (own === undefined) await this.#loadBesides(name, entry, isOver);
       else {
-        await this.#deps.library.fetch(model, this.#over.signal);
+        await this.#deps.library.fetch(model, isOver);
         this.#setState(name, { status: 'ready', model: undefined, variant: own.variant });
       }
     } catch (error) {
-      if (this.#isWanted(name, model)) this.#fail(name, error);
+      // Published again meanwhile: it waits for its turn, and is fetched from where it lies now.
+      if (this.#isWanted(name, model) && !over.signal.aborted) this.#fail(name, error);
+    } finally {
+      this.#fetching = undefined;
     }
   }
 
-  async #loadBesides(name: string, entry: VersionEntry): Promise<void> {
+  async #loadBesides(name: string, entry: VersionEntry, isOver: AbortSignal): Promise<void> {
     const { library, loaded, backend, telemetry } = this.#deps;
     const { model } = entry.version;
     const before = this.#roomFor(entry);
     if (before.status === 'none') return this.#refuseForRoom(name, before);
-    await library.fetch(model, this.#over.signal);
+    await library.fetch(model, isOver);
     const fresh = await backend.load(model.family, model.version, { besideOthers: this.#serves });
     // A catalogue may have come meanwhile.
     if (!this.#isWanted(name, model)) return fresh.unload();

@@ -68,10 +68,11 @@ export function withCatalogue(
   return after;
 }
 
-/** What is known of a version goes on, unless it was published again after it had failed. */
+/** What is known of a version goes on, unless it was published again after it had failed, or while it is being fetched from where it lay before. */
 function entryOf(version: CataloguedModel, known: VersionEntry | undefined): VersionEntry {
   const isSame = known?.isTaken === true && known.version.model.digest === version.model.digest;
-  const isTriedAgain = known?.state.status === 'failed' && version.publication > known.version.publication;
+  const isUnfinished = known?.state.status === 'failed' || known?.state.status === 'loading';
+  const isTriedAgain = isUnfinished && version.publication > known.version.publication;
   const state = isSame && !isTriedAgain ? known.state : ({ status: 'waiting' } as const);
   return { version, isTaken: true, state, absentSinceMs: undefined };
 }

@@ -11,6 +11,8 @@ export interface HandDrivenLibrary {
   /** By `family@version`: why it cannot be fetched, or loaded. */
   readonly unfetched: Map<string, MillraceError>;
   readonly unloadable: Map<string, MillraceError>;
+  /** Whose files come so slowly that only an end of the fetch ends it. */
+  readonly dripping: Set<string>;
   /** What was done, in order. */
   readonly did: string[];
   /** Models that were loaded, by name. */
@@ -23,18 +25,24 @@ export interface HandDrivenLibrary {
 export function handDrivenLibrary(): HandDrivenLibrary {
   const unfetched = new Map<string, MillraceError>();
   const unloadable = new Map<string, MillraceError>();
+  const dripping = new Set<string>();
   const did: string[] = [];
   const models = new Map<string, HandDrivenModel>();
   const hand: HandDrivenLibrary = {
     unfetched,
     unloadable,
+    dripping,
     did,
     models,
     kept: undefined,
     retained: [],
     library: {
-      async fetch(model: PublishedModel) {
+      async fetch(model: PublishedModel, over: AbortSignal) {
         did.push(`fetch ${versionName(model)}`);
+        if (dripping.has(versionName(model))) {
+          await new Promise((resolve) => over.addEventListener('abort', resolve, { once: true }));
+          throw new MillraceError('MODEL_UNAVAILABLE', 'the fetch was ended');
+        }
         const refusal = unfetched.get(versionName(model));
         if (refusal !== undefined) throw refusal;
         return { isOfFolder: false };

@@ -150,6 +150,18 @@ describe('published versions', () => {
     expect(shown()).toEqual(['3 READY', '4 READY']);
   });
 
+  it('whose source drips are fetched from where they are published next, at once, and then those behind them', async () => {
+    const { hand, catalogue, shown, start, refusals } = setUp();
+    await start();
+    hand.dripping.add('ranker@4');
+    await catalogue('3/1', '4/2');
+    expect(shown()).toEqual(['3 LOADING', '4 LOADING']);
+    hand.dripping.clear();
+    await catalogue('3/1', '4/3');
+    expect(shown()).toEqual(['3 READY', '4 READY']);
+    expect(refusals()).toEqual([]);
+  });
+
   it('whose source is away are tried again by themselves, and the log says so once', async () => {
     const { hand, catalogue, shown, refusals, start, clock } = setUp();
     await start();
