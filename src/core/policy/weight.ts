@@ -19,7 +19,8 @@ export function weightOf(condition: Condition): number {
     case 'compare':
       return 1 + calculationsOf(condition.left) + calculationsOf(condition.right);
     case 'member':
-      return condition.values.length + calculationsOf(condition.operand);
+      // What is looked for is calculated anew for each of them.
+      return condition.values.length * (1 + calculationsOf(condition.operand));
     case 'text-member':
       return condition.values.length;
     default:

@@ -1,10 +1,11 @@
-const BRANCHES = 90;
+const BRANCHES = 32;
 const CHAINS = 6;
-const CHAIN_LENGTH = 20;
+const CHAIN_LENGTH = 4;
+const LARGE = 9_007_199_254_740_991;
 
 /**
- * A tree about as costly as the limits of documents let through: 90 conditions of 120 remainders each, none of which ever holds, and then the
- * leaf that everybody ends in. A decision takes a few hundred microseconds.
+ * A tree about as costly as the limits of documents let through: 32 conditions of 120 calculations each, none of which ever holds, and then the
+ * leaf that everybody ends in. The remainder of a number that is so much larger takes its time: a decision takes several hundred microseconds.
  *
  * @param to the target of every leaf
  */
@@ -15,7 +16,7 @@ export function costlyTree(to: string): string {
     return 100 + (drawn % 900);
   };
   const chain = (): string =>
-    `candidateCount${Array.from({ length: CHAIN_LENGTH }, () => `%${divisor()}`).join('')}`;
+    `candidateCount${Array.from({ length: CHAIN_LENGTH }, () => `*${LARGE}*${LARGE}*${LARGE}*${LARGE}%${divisor()}`).join('')}`;
   const branches = Array.from({ length: BRANCHES }, (_, branch) => {
     const sum = Array.from({ length: CHAINS }, chain).join('+');
     return `  - {id: b${branch}, when: '${sum} < 0', to: ${to}}`;
