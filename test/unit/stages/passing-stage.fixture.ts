@@ -8,7 +8,7 @@ import { seededRandom } from '../../../src/core/random/seeded-random.ts';
 import type { Headers, InboundRecord, OutboundRecord } from '../../../src/ports/message-bus.ts';
 import { createDeadLetters } from '../../../src/stages/dead-letters.ts';
 import { createResultWriter } from '../../../src/stages/results.ts';
-import { runStage } from '../../../src/stages/run-stage.ts';
+import { type RunningStage, runStage } from '../../../src/stages/run-stage.ts';
 import { MemoryWorld } from '../adapters/memory/bus.fixture.ts';
 
 const topics = topicNames('test');
@@ -26,6 +26,7 @@ export interface PassingStage {
   /** Waits until what was sent is committed. */
   advanced(): Promise<void>;
   stored(topic: string): Promise<InboundRecord[]>;
+  readonly stage: RunningStage;
 }
 
 /** A stage that passes on what it reads, on topics that take records of such sizes. */
@@ -54,7 +55,7 @@ export async function startPassingStage(
   });
   const { clock, telemetry } = world;
   const deps = { bus, codecs, topics, clock, telemetry, random: seededRandom(1) };
-  await world.settle(
+  const stage = await world.settle(
     runStage<Outcome>(
       { ...deps, topicDelay: createTopicDelay() },
       {
@@ -71,6 +72,7 @@ export async function startPassingStage(
   return {
     world,
     bus,
+    stage,
     async send(value, headers = {}) {
       sent += 1;
       await world.settle(

@@ -56,3 +56,22 @@ it('an output without a place is not sent there again: the record is handled ane
   expect((await stage.stored(OUT)).map((record) => record.value)).toEqual([value]);
   expect(partitions).toEqual([]);
 });
+
+it('a record whose output is refused goes with its partition: nothing is tried any more', async () => {
+  const topics = { [SOURCE]: LARGE, [DEAD]: LARGE, [RESULTS]: LARGE, [OUT]: LARGE };
+  let tries = 0;
+  const { stage, world, send } = await startPassingStage(topics, (value) => {
+    tries += 1;
+    return [{ topic: OUT, partition: 7, key: null, value }];
+  });
+  await send(await outcomeOf(10));
+  await world.clock.advanceBy(2_100);
+  expect([stage.inFlight(), tries > 2]).toEqual([1, true]);
+  const before = tries;
+  const closing = stage.close();
+  await world.clock.advanceBy(1);
+  expect(stage.inFlight()).toBe(0);
+  await world.settle(closing);
+  await world.clock.advanceBy(5_000);
+  expect(tries).toBe(before);
+});
