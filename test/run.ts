@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { applyPatches } from '../src/adapters/kafka/kafkajs/patches.ts';
 import { findStack } from '../src/local-stack/find-stack.ts';
 import { pythonWith, SERVERS, type ServerName } from './interop/environments.ts';
@@ -10,22 +10,26 @@ import { registryProcess } from './registry-threads.ts';
 /**
  * `npm test`: types, lint, then every test on a real Kafka, registry and Redis that it provides itself. `--slow` runs the slow suites instead, `--interop` those on
  * inference servers that others wrote.
- * The last line is `N passed, N failed, N skipped`, read from the runner's own results.
+ * The last lines are what failed, a `✗` each, and `N passed, N failed, N skipped`, read from the runner's own results.
  */
 
 interface Totals {
   passed: number;
-  failed: number;
+  /** What failed, by name. */
+  failed: readonly string[];
   skipped: number;
 }
 
 interface VitestReport {
   numPassedTests: number;
-  numFailedTests: number;
   numPendingTests: number;
   numTodoTests: number;
-  numFailedTestSuites: number;
   success: boolean;
+  testResults: readonly {
+    name: string;
+    status: string;
+    assertionResults: readonly { fullName: string; status: string }[];
+  }[];
 }
 
 function run(command: string, args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
@@ -39,7 +43,7 @@ function run(command: string, args: readonly string[], environment: NodeJS.Proce
 async function check(name: string, command: string, args: readonly string[]): Promise<Totals> {
   const code = await run(command, args, process.env);
   console.log(`${code === 0 ? '✓' : '✗'} ${name}`);
-  return code === 0 ? { passed: 1, failed: 0, skipped: 0 } : { passed: 0, failed: 1, skipped: 0 };
+  return code === 0 ? { passed: 1, failed: [], skipped: 0 } : { passed: 0, failed: [name], skipped: 0 };
 }
 
 async function vitest(
@@ -62,13 +66,13 @@ async function vitest(
     ];
     const code = await run('vitest', args, environment);
     const report = JSON.parse(readFileSync(file, 'utf8')) as VitestReport;
-    const failed = report.numFailedTests;
-    // A file that cannot be loaded, or an error outside a test, fails the run without a failed test.
+    const failed = failures(report);
+    // An error outside of any test and file fails the run all the same.
     const unseen =
-      failed === 0 && (code !== 0 || !report.success) ? Math.max(1, report.numFailedTestSuites) : 0;
+      failed.length === 0 && (code !== 0 || !report.success) ? ['an error outside of a test'] : [];
     return {
       passed: report.numPassedTests,
-      failed: failed + unseen,
+      failed: [...failed, ...unseen],
       skipped: report.numPendingTests + report.numTodoTests,
     };
   } finally {
@@ -76,12 +80,22 @@ async function vitest(
   }
 }
 
+/** Tests that failed, and files that failed without one: those that cannot be loaded, or whose hooks threw. */
+function failures({ testResults }: VitestReport): string[] {
+  return testResults.flatMap(({ name, status, assertionResults }) => {
+    const file = relative(process.cwd(), name);
+    const tests = assertionResults.filter(({ status }) => status === 'failed');
+    if (tests.length === 0) return status === 'failed' ? [file] : [];
+    return tests.map(({ fullName }) => `${file}: ${fullName}`);
+  });
+}
+
 /** Says so, and in CI fails. */
 function notRun(suites: readonly string[], reason: Error): Totals {
   console.log(`\nNOT RUN: ${suites.join(', ')}. ${reason.message}`);
   return process.env['CI'] === 'true'
-    ? { passed: 0, failed: 1, skipped: 0 }
-    : { passed: 0, failed: 0, skipped: suites.length };
+    ? { passed: 0, failed: [`not run: ${suites.join(', ')}`], skipped: 0 }
+    : { passed: 0, failed: [], skipped: suites.length };
 }
 
 /** Tests on real services; where no services are to be had, they are not run. */
@@ -145,9 +159,10 @@ const startedAt = Date.now();
 const totals = await chosenTests(process.argv);
 const sum = totals.reduce((a, b) => ({
   passed: a.passed + b.passed,
-  failed: a.failed + b.failed,
+  failed: [...a.failed, ...b.failed],
   skipped: a.skipped + b.skipped,
 }));
 console.log(`\n${Math.round((Date.now() - startedAt) / 1_000)} s`);
-console.log(`${sum.passed} passed, ${sum.failed} failed, ${sum.skipped} skipped`);
-process.exitCode = sum.failed === 0 ? 0 : 1;
+for (const name of sum.failed) console.log(`✗ ${name}`);
+console.log(`${sum.passed} passed, ${sum.failed.length} failed, ${sum.skipped} skipped`);
+process.exitCode = sum.failed.length === 0 ? 0 : 1;

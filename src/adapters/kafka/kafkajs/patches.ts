@@ -275,18 +275,28 @@ function partitionsOf({ topics }: FetchOptions): TopicPartition[] {
 
 /**
  * kafkajs tells of a rebalance when it is over, has no way to ask for one, jumps to an end of the log (and commits -1 or -2) when an offset is
- * out of range, and heartbeats to a coordinator that is gone until the retries are used up.
+ * out of range, and heartbeats to a coordinator that is gone until the retries are used up. A join that fails, as with a coordinator that still
+ * loads its groups, it forgets: the heartbeats that follow go to the new coordinator, which knows the member, and the commits to the old one,
+ * which is gone, for as long as the generation lasts.
  */
 function openGroups(): void {
   const { prototype } = consumerGroupClass();
   const { joinAndSync, heartbeat, recoverFromOffsetOutOfRange } = prototype;
-  prototype.joinAndSync = function join() {
+  const failedToJoin = new WeakSet<ConsumerGroup>();
+  prototype.joinAndSync = async function join() {
     hooksOf(this)?.onJoining(this);
-    return joinAndSync.call(this);
+    try {
+      await joinAndSync.call(this);
+      failedToJoin.delete(this);
+    } catch (error) {
+      failedToJoin.add(this);
+      throw error;
+    }
   };
   prototype.heartbeat = async function beat(options) {
     const hooks = hooksOf(this);
     if (hooks?.takesRejoin()) throw rebalanceError('The member asks for a new assignment');
+    if (hooks !== undefined && failedToJoin.has(this)) throw rebalanceError('The last join failed');
     try {
       await heartbeat.call(this, options);
     } catch (error) {

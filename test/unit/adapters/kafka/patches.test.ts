@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import {
   brokerClass,
   brokerPoolClass,
+  type ConsumerGroup,
   consumerGroupClass,
   encoderClass,
   errorFromCode,
@@ -35,6 +36,7 @@ const source = {
   wait: requestQueueClass().prototype.waitForPendingRequests.toString(),
   grow: encoderClass().prototype.ensureAvailable.toString(),
   remove: brokerPoolClass().prototype.removeBroker.toString(),
+  join: consumerGroupClass().prototype.joinAndSync.toString(),
   recover: consumerGroupClass().prototype.recoverFromOffsetOutOfRange.toString(),
   parse: produceResponse(7).parse.toString(),
   fetch: brokerClass().prototype.fetch.toString(),
@@ -83,6 +85,7 @@ describe('kafkajs as it is installed', () => {
     ['zeros in a buffer that grows', source.grow, /Buffer\.alloc\(/],
     ['a broker that is forgotten with its connection', source.remove, /delete this\.brokers/],
     ['a commit of the default offset where an offset is out of range', source.recover, /setDefaultOffset/],
+    ['a join that is given up, and forgotten, where the coordinator is loading', source.join, /bail\(e\)/],
     ['messages grouped by a `reduce` of their own', source.group, /messages\.reduce\(/],
     ['partitions in an order that nobody chose', source.fetch, /shuffle\(flattenedTopicPartitions\)/],
     ['a request that is looked up on the broker', source.fetch, /this\.lookupRequest\(apiKeys\.Fetch/],
@@ -287,6 +290,16 @@ describe('the patches', () => {
   });
 
   describe('of the group', () => {
+    const JOINED = { generationId: 2, leaderId: 'another', memberId: 'm', members: [], groupProtocol: 'p' };
+    const newGroup = (assigner: object, coordinator: object) =>
+      new (consumerGroupClass() as unknown as new (options: object) => ConsumerGroup)({
+        assigners: [Object.assign(assigner, { protocol: () => ({}) })],
+        cluster: { findGroupCoordinator: async () => coordinator, findTopicPartitionMetadata: () => [] },
+        topics: [],
+        topicConfigurations: {},
+        logger: { namespace: () => ({ info: () => undefined, debug: () => undefined }) },
+        instrumentationEmitter: { emit: () => undefined },
+      });
     const group = (assigner: object, coordinator: object) =>
       make(consumerGroupClass(), {
         assigners: [assigner],
@@ -309,6 +322,27 @@ describe('the patches', () => {
       await expect(group(assigner, {}).heartbeat({ interval: 1 })).rejects.not.toMatchObject({
         type: 'REBALANCE_IN_PROGRESS',
       });
+    });
+
+    it('let a member whose join failed join again with its next heartbeat, not go on as if it had not been asked', async () => {
+      const LOADING = 14;
+      const answers = [Promise.reject(errorFromCode(LOADING)), Promise.resolve(JOINED)];
+      answers[0]?.catch(() => undefined);
+      const coordinator = {
+        joinGroup: () => answers.shift(),
+        syncGroup: async () => ({ memberAssignment: Buffer.alloc(0) }),
+        heartbeat: async () => undefined,
+      };
+      const assigner = {};
+      hookGroup(assigner, hooks);
+      const member = newGroup(assigner, coordinator);
+      await expect(member.joinAndSync()).rejects.toMatchObject({ type: 'GROUP_LOAD_IN_PROGRESS' });
+      await expect(member.heartbeat({ interval: 0 })).rejects.toMatchObject({
+        type: 'REBALANCE_IN_PROGRESS',
+      });
+      await member.joinAndSync();
+      await member.heartbeat({ interval: 0 });
+      expect(member.offsetManager).toMatchObject({ coordinator, generationId: JOINED.generationId });
     });
 
     it("hand a position that is out of range to the adapter, and leave other consumers' to kafkajs", async () => {
