@@ -168,6 +168,8 @@ export interface DispatchAck {
   snapshotMs: number;
   /** Most requests that the worker runs in one batch. */
   batchRequests: number;
+  /** Routers that dispatched to the slot of late, this one among them: the batch is shared by them. */
+  routers: number;
 }
 
 /** Any DispatchAck, its fields in the schema's order; what has a default may be left out. */
@@ -184,6 +186,7 @@ export function makeDispatchAck(
     | 'busyMs'
     | 'snapshotMs'
     | 'batchRequests'
+    | 'routers'
   >,
 ): DispatchAck {
   return {
@@ -202,6 +205,7 @@ export function makeDispatchAck(
     busyMs: fields.busyMs === undefined ? 0 : fields.busyMs,
     snapshotMs: fields.snapshotMs === undefined ? 0 : fields.snapshotMs,
     batchRequests: fields.batchRequests === undefined ? 1 : fields.batchRequests,
+    routers: fields.routers === undefined ? 1 : fields.routers,
   };
 }
 
@@ -626,6 +630,8 @@ export interface RoutableRequest {
   /** Allow-listed context. */
   context: Record<string, string>;
   /** As in the request. */
+  experiments: Record<string, string>;
+  /** As in the request. */
   optOut: OptOut[];
   /** As in the request. */
   pin: string | null;
@@ -657,6 +663,7 @@ export function makeRoutableRequest(
     | 'region'
     | 'candidateValues'
     | 'context'
+    | 'experiments'
     | 'optOut'
     | 'pin'
     | 'resultPartition'
@@ -684,6 +691,7 @@ export function makeRoutableRequest(
     baselineCandidates: fields.baselineCandidates,
     candidateValues: fields.candidateValues === undefined ? null : fields.candidateValues,
     context: fields.context === undefined ? {} : fields.context,
+    experiments: fields.experiments === undefined ? {} : fields.experiments,
     optOut: fields.optOut === undefined ? [] : fields.optOut,
     pin: fields.pin === undefined ? null : fields.pin,
     resultPartition: fields.resultPartition === undefined ? null : fields.resultPartition,

@@ -5,6 +5,7 @@ import { readPolicyDocument } from '../core/policy/parse.ts';
 import { DocumentError, type PolicyProblem } from '../core/policy/problem.ts';
 import { validateParts, validatePolicy } from '../core/policy/validate.ts';
 import { validateQueries } from '../core/policy/validate-queries.ts';
+import { REGION } from '../core/request/check.ts';
 import { SIGNALS } from '../core/signals/extract.ts';
 import { digestOf, readFleet } from './policy-files.ts';
 
@@ -23,18 +24,19 @@ export interface CheckedPolicy {
  */
 export function checkPolicyFile(bytes: Uint8Array, settings: Settings): CheckedPolicy {
   const fleet = readFleet(settings);
+  const texts = new Set([...settings.limits.contextKeys, REGION]);
   const { document, problems } = readDocument(bytes);
   if (document === undefined) return { fleet: fleet.name, problems, policy: undefined };
   if (problems.length > 0)
     return {
       fleet: fleet.name,
-      problems: inOrder([...problems, ...problemsBeside(problems, document, fleet)]),
+      problems: inOrder([...problems, ...problemsBeside(problems, document, fleet, texts)]),
       policy: undefined,
     };
   const { name, version, tree, tests } = document;
   return {
     fleet: fleet.name,
-    problems: [...validatePolicy(document, fleet, SIGNALS), ...validateQueries(document)],
+    problems: [...validatePolicy(document, fleet, SIGNALS, texts), ...validateQueries(document)],
     policy: {
       name,
       version,
@@ -50,6 +52,7 @@ function problemsBeside(
   problems: readonly PolicyProblem[],
   document: PolicyDocument,
   fleet: Fleet,
+  texts: ReadonlySet<string>,
 ): PolicyProblem[] {
   const isAt = (place: string): boolean =>
     problems.some(
@@ -57,9 +60,9 @@ function problemsBeside(
     );
   const queries = isAt('rollout') ? [] : validateQueries(document);
   if (document.tree.length === 0 || ['tree', 'signals', 'tuned'].some(isAt))
-    return [...validateParts(document, fleet, SIGNALS), ...queries];
+    return [...validateParts(document, fleet, SIGNALS, texts), ...queries];
   const tests = document.tests.filter(({ path }) => !isAt(path));
-  const found = validatePolicy({ ...document, tests }, fleet, SIGNALS);
+  const found = validatePolicy({ ...document, tests }, fleet, SIGNALS, texts);
   // A test that cannot be read may be the one of a leaf that seems to have none.
   return [...(isAt('tests') ? found.filter(({ path }) => path !== 'tests') : found), ...queries];
 }

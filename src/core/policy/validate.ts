@@ -24,16 +24,19 @@ export const SIGNAL_COST_US_MAX = 100;
  * type or too dear, golden tests that fail. Errors refuse the policy; warnings don't. At most 50 of each.
  *
  * @param known the signals that the extractor computes; without them neither cost nor type is checked
+ * @param texts the names of the texts that requests may carry; without them any may
  */
 export function validatePolicy(
   document: PolicyDocument,
   fleet: Fleet = REFERENCE_FLEET,
   known: readonly KnownSignal[] = [],
+  texts?: ReadonlySet<string>,
 ): PolicyProblem[] {
   const found = new Findings(document);
   for (const leaf of leafBranches(document.tree)) checkTarget(found, leaf, fleet);
   checkReachability(found, document);
   checkSignals(found, document, known);
+  if (texts !== undefined) checkTexts(found, document, texts);
   runGoldenTests(found, compilePolicy(document, { fleet: withTargetsOf(document, fleet) }));
   return found.problems;
 }
@@ -43,9 +46,11 @@ export function validateParts(
   document: PolicyDocument,
   fleet: Fleet,
   known: readonly KnownSignal[] = [],
+  texts?: ReadonlySet<string>,
 ): PolicyProblem[] {
   const found = new Findings(document);
   for (const leaf of leafBranches(document.tree)) checkTarget(found, leaf, fleet);
+  if (texts !== undefined) checkTexts(found, document, texts);
   // A condition that cannot be read may read any of them.
   checkSignals(found, document, known, { allAreRead: true });
   return found.problems;
@@ -181,6 +186,18 @@ function checkSignals(
     if (near === undefined) continue;
     const advice = `It is taken for a hint of the producer's. Did you mean "${near}"?`;
     found.add('warning', path, 'not a signal that the extractor computes', { value: name, advice });
+  }
+}
+
+/** A text that no request carries is missing in all of them: its branch is never taken, though golden tests pass. */
+function checkTexts(found: Findings, document: PolicyDocument, texts: ReadonlySet<string>): void {
+  for (const [name, type] of document.signals) {
+    if (type !== 'string' || texts.has(name)) continue;
+    found.add('warning', `signals.${name}`, 'no request carries this text to a router', {
+      value: name,
+      allowed: listNames(texts),
+      advice: 'Texts of the context are kept that limits.contextKeys names.',
+    });
   }
 }
 

@@ -9,6 +9,9 @@ import type { RequestLimits } from './limits.ts';
 import { type Rejection, reject } from './rejection.ts';
 import type { Tensor } from './tensor.ts';
 
+/** The name by which policies test a request's region. */
+export const REGION = 'region';
+
 export interface AcceptedRequest {
   status: 'accepted';
   requestId: string;
@@ -27,7 +30,7 @@ export interface AcceptedRequest {
   bucketKey: string;
   /** Predicted worth; 0 where the request gave none. */
   value: number;
-  /** Allow-listed context. */
+  /** Allow-listed context, and `region` where the request names one. */
   context: Readonly<Record<string, string>>;
   /** Context keys that were dropped. */
   contextDropped: number;
@@ -71,7 +74,7 @@ function accept(
   checked: CheckedTensors,
   limits: RequestLimits,
 ): AcceptedRequest {
-  const context = keepAllowed(request.context, limits.contextKeys);
+  const context = contextOf(request, limits.contextKeys);
   return {
     status: 'accepted',
     requestId: request.requestId,
@@ -84,17 +87,19 @@ function accept(
     bucketKey: request.bucketKey === null || request.bucketKey === '' ? request.requestId : request.bucketKey,
     value: request.value ?? 0,
     context,
-    contextDropped: Object.keys(request.context).length - Object.keys(context).length,
+    contextDropped: Object.keys(request.context).filter((key) => !Object.hasOwn(context, key)).length,
     tensors: checked.tensors,
   };
 }
 
-function keepAllowed(
-  context: Readonly<Record<string, string>>,
+/** The texts that a policy may test: what is allow-listed, and the region under its own name. */
+function contextOf(
+  { context, region }: RequestFields,
   allowed: ReadonlySet<string>,
 ): Readonly<Record<string, string>> {
   const kept: Record<string, string> = {};
   for (const [key, text] of Object.entries(context)) if (allowed.has(key)) kept[key] = text;
+  if (region !== null) kept[REGION] = region;
   return kept;
 }
 

@@ -13,7 +13,7 @@ const TRANSPORT_OVER_LEAST_MAX = 4;
 
 /**
  * How many dispatches one router may have outstanding on one slot (Little's law, measured online):
- * limit = completion rate × (transport + service) + one batch, at least 2, at most `creditsMax`.
+ * limit = completion rate × (transport + service) + this router's share of one batch, at least 2, at most `creditsMax`.
  *
  * Transport is the acknowledgement's round trip less the time that the worker itself reports between arrival and end, so a queue at
  * the worker cannot inflate its own allowance: the longest of late, at most 4 × the shortest. The rate is that of this router's own
@@ -57,9 +57,9 @@ export class Credits {
     if (this.#outstanding > 0) this.#outstanding -= 1;
   }
 
-  /** What the worker says of itself: most requests in a batch, and how long a batch takes, ms. */
-  observe(batchRequests: number, serviceMs: number): void {
-    this.#batch = Math.max(1, batchRequests);
+  /** What the worker says of itself: most requests in a batch, how long a batch takes, ms, and how many routers dispatch to the slot. */
+  observe(batchRequests: number, serviceMs: number, routers: number): void {
+    this.#batch = Math.max(1, Math.ceil(batchRequests / Math.max(1, routers)));
     this.#serviceMs = Math.max(0, serviceMs);
   }
 

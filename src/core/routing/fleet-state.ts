@@ -117,7 +117,7 @@ export class FleetState {
     const slot = slots.get(partition);
     if (slot === undefined) {
       const fresh = new Slot(status.pool, partition, status, this.#options.creditsMax, nowMs);
-      fresh.credits.observe(status.batchRequests, 0);
+      fresh.credits.observe(status.batchRequests, 0, 1);
       slots.set(partition, fresh);
       const list = this.#lists.get(status.pool);
       if (list === undefined) this.#lists.set(status.pool, [fresh]);

@@ -38,6 +38,8 @@ export interface SlotAck {
   lastSequenceSeen: number;
   queuedPredictedMs: number;
   batchRequests: number;
+  /** That dispatched to the slot of late. */
+  routers: number;
 }
 
 export interface Outstanding {
@@ -101,7 +103,7 @@ export class Slot {
 
   /** What the holder says of its queue. */
   observe(ack: SlotAck, nowMs: number): void {
-    this.credits.observe(ack.batchRequests, ack.serviceMs);
+    this.credits.observe(ack.batchRequests, ack.serviceMs, ack.routers);
     this.#see(ack.lastSequenceSeen);
     this.queuedMs = ack.queuedPredictedMs;
     this.queuedAtMs = nowMs;

@@ -18,6 +18,9 @@ export interface AckSenderOptions {
   produce(record: OutboundRecord): void;
 }
 
+/** A router that dispatched nothing to a slot for so long leaves its share of the batch to the others. */
+const HEARD_MS = 5_000;
+
 /** A router with dispatches on a slot of this worker. */
 interface Correspondent {
   router: string;
@@ -40,6 +43,8 @@ export class AckSender {
   readonly #options: AckSenderOptions;
   /** By slot, then router. */
   readonly #correspondents = new Map<number, Map<string, Correspondent>>();
+  /** By slot: when each router's last dispatch came. */
+  readonly #heard = new Map<number, Map<string, number>>();
   #scheduled = false;
 
   constructor(options: AckSenderOptions) {
@@ -50,6 +55,7 @@ export class AckSender {
     const dispatch = delivery.value;
     if (dispatch.ackPartition < 0) return;
     const router = this.#of(delivery);
+    this.#hear(router);
     router.held += 1;
     if (dispatch.sequence > router.lastSequenceSeen) router.lastSequenceSeen = dispatch.sequence;
   }
@@ -111,6 +117,29 @@ export class AckSender {
     return fresh;
   }
 
+  #hear({ slot, router }: Correspondent): void {
+    let routers = this.#heard.get(slot);
+    if (routers === undefined) {
+      routers = new Map();
+      this.#heard.set(slot, routers);
+    }
+    // Behind all others: the order is that of the last dispatches.
+    routers.delete(router);
+    routers.set(router, this.#options.clock.monotonicMs());
+  }
+
+  /** How many routers dispatched to the slot of late, at least the one that asks. */
+  #routersOf(slot: number): number {
+    const routers = this.#heard.get(slot);
+    if (routers === undefined) return 1;
+    const sinceMs = this.#options.clock.monotonicMs() - HEARD_MS;
+    for (const [router, atMs] of routers) {
+      if (atMs >= sinceMs) break;
+      routers.delete(router);
+    }
+    return Math.max(1, routers.size);
+  }
+
   #forgetIfDone({ router, slot, held, completed }: Correspondent): void {
     if (held <= 0 && completed.length === 0) this.#correspondents.get(slot)?.delete(router);
   }
@@ -133,6 +162,7 @@ export class AckSender {
       busyMs: load.busyMs,
       snapshotMs: clock.monotonicMs(),
       batchRequests: load.batchRequests,
+      routers: this.#routersOf(correspondent.slot),
     });
     this.#options.produce({
       topic,

@@ -75,6 +75,7 @@ export function createExtractor(config: ExtractorConfig, deps: ExtractorDeps): E
         baselineCandidates: request.baselineCandidates,
         candidateValues: request.candidateValues,
         context: { ...check.context },
+        experiments: request.experiments,
         optOut: request.optOut,
         pin: request.pin,
         resultPartition: request.resultPartition,

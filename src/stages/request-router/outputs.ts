@@ -97,6 +97,7 @@ export function expiredResult(job: RouteJob, nowMs: number): ScoredResult {
       identity: request.identity,
       model: request.model,
       baselineCandidates: request.baselineCandidates,
+      experiments: request.experiments,
       timings: makeTimings({
         inTopicMs: job.inTopicMs,
         extractMs: request.extractMs,

@@ -23,9 +23,13 @@ export interface ToyRequest {
   items: number[][];
 }
 
-export function toyGraph(): Buffer {
+export const SEGMENT_WEIGHT_BYTES = Buffer.from(Float32Array.from(SEGMENT_WEIGHTS).buffer);
+
+/** @param weights the initializer of that name */
+export function toyGraph(
+  weights = initializer('weights', FLOAT, [SEGMENT_WEIGHTS.length], SEGMENT_WEIGHT_BYTES),
+): Buffer {
   const axes = (...values: number[]): Buffer => Buffer.from(BigInt64Array.from(values, BigInt).buffer);
-  const floats = Buffer.from(Float32Array.from(SEGMENT_WEIGHTS).buffer);
   const noKeepDims = intAttribute('keepdims', 0);
   return model(
     node('Gather', ['user', 'request_index'], 'userRows'),
@@ -38,7 +42,7 @@ export function toyGraph(): Buffer {
     node('Add', ['partial', 'length'], 'requestSide'),
     node('Gather', ['requestSide', 'request_index'], 'requestRows'),
     node('Add', ['match', 'requestRows'], 'click'),
-    initializer('weights', FLOAT, [SEGMENT_WEIGHTS.length], floats),
+    weights,
     initializer('lastAxis', INT64, [1], axes(1)),
     initializer('historyAxes', INT64, [2], axes(1, 2)),
     valueInfo(11, 'user', FLOAT, ['B', 3]),

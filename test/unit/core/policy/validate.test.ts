@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { REFERENCE_FLEET } from '../../../../src/core/policy/fleet.ts';
 import { parsePolicy } from '../../../../src/core/policy/parse.ts';
 import { describeProblem } from '../../../../src/core/policy/problem.ts';
-import { type KnownSignal, validatePolicy } from '../../../../src/core/policy/validate.ts';
+import { type KnownSignal, validateParts, validatePolicy } from '../../../../src/core/policy/validate.ts';
 import { policySource, TARGET } from './arbitraries.ts';
 
 function validate(
@@ -109,6 +109,21 @@ describe('validatePolicy', () => {
     expect(found.at(-1)).toMatch(
       /^error tests\[0\]: a golden test fails: the policy takes it to the leaf rest/,
     );
+  });
+
+  it('warns of a text that no request carries, whatever else is wrong', () => {
+    const source = {
+      ...policySource(branch(TARGET)),
+      signals: { a: 'double', tier: 'string', plan: 'string' },
+    };
+    const document = parsePolicy(JSON.stringify(source));
+    const texts = new Set(['tier', 'region']);
+    const found = [
+      validatePolicy(document, REFERENCE_FLEET, [], texts),
+      validateParts(document, REFERENCE_FLEET, [], texts),
+    ].map((problems) => problems.filter(({ what }) => what.startsWith('no request carries')));
+    const warning = { severity: 'warning', path: 'signals.plan', value: 'plan', allowed: 'tier, region' };
+    expect(found).toMatchObject([[warning], [warning]]);
   });
 
   it('names the leaves that no golden test ends in', () => {

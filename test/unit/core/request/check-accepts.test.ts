@@ -34,6 +34,17 @@ describe('checkRequest accepts', () => {
     expect(check({ bucketKey: '' })).toMatchObject({ bucketKey: 'request-1' });
   });
 
+  it('a region, and lets policies test it as a text of that name, whatever the context says', () => {
+    expect(check({ region: 'eu', context: { region: 'us', surface: 'feed' } })).toMatchObject({
+      context: { region: 'eu', surface: 'feed' },
+      contextDropped: 0,
+    });
+    expect(check({ region: null, context: { region: 'us' } })).toMatchObject({
+      context: {},
+      contextDropped: 1,
+    });
+  });
+
   it('context of any key, and keeps what is allow-listed', () => {
     expect(check({ context: { surface: 'feed', page: '3', __proto__x: '' } })).toMatchObject({
       context: { surface: 'feed' },

@@ -149,7 +149,9 @@ function expectConsistent(sent: RequestFields, accepted: AcceptedRequest): void 
   expect(accepted.sequenceLength).toBeLessThanOrEqual(accepted.family.sequenceLengthMax);
   expect(accepted.budgetMs > 0 && accepted.budgetMs <= LIMITS.deadlineMsMax).toBe(true);
   expect([accepted.value, ...Object.values(sent.hints)].every(Number.isFinite)).toBe(true);
-  expect(Object.keys(accepted.context).every((key) => LIMITS.contextKeys.has(key))).toBe(true);
+  const { region, ...context } = accepted.context;
+  expect(region).toBe(sent.region ?? undefined);
+  expect(Object.keys(context).every((key) => LIMITS.contextKeys.has(key))).toBe(true);
   expectPlaced(tensors, accepted);
 }
 

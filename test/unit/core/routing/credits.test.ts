@@ -18,7 +18,7 @@ function simulate(options: Scene): {
   limit: number;
 } {
   const credits = new Credits(10_000, 0);
-  credits.observe(options.batch, options.batch / options.perMs);
+  credits.observe(options.batch, options.batch / options.perMs, 1);
   const acks: { atMs: number; sentMs: number; sojournMs: number }[] = [];
   let freeAtMs = 0;
   let served = 0;
@@ -66,7 +66,7 @@ describe('credits', () => {
 
   it('give a queue in the topic no more than 4 times the shortest way', () => {
     const credits = new Credits(10_000, 0);
-    credits.observe(4, 1);
+    credits.observe(4, 1, 1);
     credits.completed(5, 0, 0);
     for (let nowMs = 1; nowMs < 5_000; nowMs += 1) credits.completed(1_000, 0, nowMs);
     expect(credits.limit(5_000)).toBeLessThanOrEqual(4 * 5 + 1 + 4 + 1);
@@ -86,12 +86,22 @@ describe('credits', () => {
     batch = 4,
     serviceMs = 0,
     cap = 10_000,
+    routers = 1,
   ): number => {
     const credits = new Credits(cap, 0);
-    credits.observe(batch, serviceMs);
+    credits.observe(batch, serviceMs, routers);
     for (let nowMs = 0; nowMs <= 5_000; nowMs += 1) credits.completed(roundTripMs, sojournMs, nowMs);
     return credits.limit(5_000);
   };
+
+  it('share the batch among the routers of the slot, each at least 1 of it, and at least 2 in all', () => {
+    expect(limitOf(30, 10, 16) - limitOf(30, 10, 16, 0, 10_000, 4)).toBe(12);
+    expect(limitOf(30, 10, 16) - limitOf(30, 10, 16, 0, 10_000, 3)).toBe(10);
+    expect(limitOf(30, 10, 16) - limitOf(30, 10, 16, 0, 10_000, 1_000)).toBe(15);
+    const idle = new Credits(10_000, 0);
+    idle.observe(64, 1, 1_000);
+    expect(idle.limit(0)).toBe(2);
+  });
 
   it('cover the way, the service and one batch', () => {
     // A rate that was measured is near the true one.

@@ -32,6 +32,7 @@ export function slotAck(fields: Partial<SlotAck>): SlotAck {
     lastSequenceSeen: -1,
     queuedPredictedMs: 0,
     batchRequests: 1,
+    routers: 1,
     ...fields,
   };
 }

@@ -9,13 +9,25 @@ import { createOnnxCpuAccelerator } from '../../../../src/inference/onnx-cpu/acc
 import { openRepository } from '../../../../src/inference/repository/open-repository.ts';
 import type { Accelerator, LoadedModel, ScoreItem } from '../../../../src/ports/accelerator.ts';
 import { rankerItem, scoresOf } from '../../../conformance/accelerator.fixture.ts';
-import { FLOAT, node, model as onnxModel, valueInfo } from '../onnx-bytes.ts';
+import {
+  bytesField,
+  FLOAT,
+  initializer,
+  message,
+  node,
+  numberField,
+  model as onnxModel,
+  valueInfo,
+} from '../onnx-bytes.ts';
 import {
   floatTensor,
   longTensor,
+  SEGMENT_WEIGHT_BYTES,
+  SEGMENT_WEIGHTS,
   type ToyFiles,
   toyConfig,
   toyFiles,
+  toyGraph,
   toyItem,
   toyRequest,
   toyScores,
@@ -53,10 +65,51 @@ const frobnicate = onnxModel(
   valueInfo(12, 'b', FLOAT, ['N']),
 );
 
+/** An ONNX file ends with its opset. */
+function withOpset(graph: Uint8Array, opset: number): Uint8Array {
+  return Buffer.concat([graph.subarray(0, -1), Buffer.of(opset)]);
+}
+
+const inAnotherFile = initializer(
+  'weights',
+  FLOAT,
+  [SEGMENT_WEIGHTS.length],
+  Buffer.alloc(0),
+  message(13, bytesField(1, 'location'), bytesField(2, '../../../../etc/passwd')),
+  numberField(14, 1),
+);
+const nanWeights = Buffer.from(new Float32Array(SEGMENT_WEIGHTS.length).fill(Number.NaN).buffer);
+const GIB_OF_FLOATS = 2 ** 28;
+
 const BAD_MODELS: readonly [what: string, change: Change, reason: RegExp][] = [
   ['a cut graph', withGraph(({ graph }) => graph.subarray(0, graph.length >> 1)), /not a whole ONNX file/],
   ['an empty graph', withGraph(() => new Uint8Array(0)), /ONNX Runtime refuses it/],
   ['an operator that nobody knows', withGraph(() => frobnicate), /ONNX Runtime refuses it: .*Frobnicate/],
+  [
+    'an opset of the future',
+    withGraph(({ graph }) => withOpset(graph, 99)),
+    /ONNX Runtime refuses it: .*opset/i,
+  ],
+  [
+    'weights that are no numbers',
+    withGraph(() => toyGraph(initializer('weights', FLOAT, [SEGMENT_WEIGHTS.length], nanWeights))),
+    /golden case interleaved gives NaN for click\[0\]/,
+  ],
+  [
+    'weights that claim a gibibyte and are 16 bytes',
+    withGraph(() => toyGraph(initializer('weights', FLOAT, [GIB_OF_FLOATS], SEGMENT_WEIGHT_BYTES))),
+    /ONNX Runtime refuses it/,
+  ],
+  [
+    'a tensor that claims a gibibyte of a small file',
+    withGraph(() => Buffer.concat([toyGraph(), Buffer.of(0x3a, 0x80, 0x80, 0x80, 0x80, 0x04)])),
+    /not a whole ONNX file/,
+  ],
+  [
+    'weights in a file outside of its folder',
+    withGraph(() => toyGraph(inAnotherFile)),
+    /keeps a tensor in another file .*weights/,
+  ],
   [
     'other bytes than the config means',
     ({ config }) => Object.assign(config.model, { digest: `sha256:${'0'.repeat(64)}` }),

@@ -73,8 +73,25 @@ describe('acknowledgements', () => {
         busyMs: 60,
         snapshotMs: 7,
         batchRequests: 16,
+        routers: 1,
       },
     ]);
+  });
+
+  it('say how many routers dispatched to the slot in the last 5 s', async () => {
+    const { clock, acks, arrive, sent } = start();
+    const routersNow = async (router: string, slot = 0) => {
+      acks.completed(arrive(1, router, slot));
+      await clock.advanceBy(5);
+      return sent().map(({ routers }) => routers);
+    };
+    expect(await routersNow('a#1')).toEqual([1]);
+    expect(await routersNow('b#1')).toEqual([2]);
+    expect(await routersNow('a#1', 1)).toEqual([1]);
+    await clock.advanceBy(4_000);
+    expect(await routersNow('b#1')).toEqual([2]);
+    await clock.advanceBy(1_000);
+    expect(await routersNow('b#1')).toEqual([1]);
   });
 
   it('are gathered, at most so long, and one is sent per router and slot', async () => {

@@ -120,6 +120,7 @@ describe('a routable request', () => {
       region: 'eu',
       baselineCandidates: 1,
       context: { surface: 'feed', secret: 'x' },
+      experiments: { layout: 'B' },
       resultPartition: 3,
       explain: true,
     });
@@ -133,7 +134,8 @@ describe('a routable request', () => {
       region: 'eu',
       candidateCount: 3,
       baselineCandidates: 1,
-      context: { surface: 'feed' },
+      context: { surface: 'feed', region: 'eu' },
+      experiments: { layout: 'B' },
       resultPartition: 3,
       explain: true,
     });

@@ -172,9 +172,11 @@ describe('a request whose budget is over', () => {
   it('expires at once, and the result says where and when', () => {
     const { router, route } = startRouter();
     router.onStatus(status());
-    const job = route({ budgetMs: 100, extractMs: 2 }, { inTopicMs: 103, deadlineMs: 0 });
+    const experiments = { layout: 'B' };
+    const job = route({ budgetMs: 100, extractMs: 2, experiments }, { inTopicMs: 103, deadlineMs: 0 });
     expect(resultFor(job)).toMatchObject({
       outcome: 'EXPIRED',
+      experiments,
       reason: {
         code: 'BUDGET_EXHAUSTED',
         message: 'in the router: the budget ran out before a slot could be chosen',
