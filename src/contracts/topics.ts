@@ -14,7 +14,7 @@ export type RecordName =
   | 'ControlCommand'
   | 'ControlEvent';
 
-/** What a topic carries and how it is kept. `partitions: 'many'` is 48, or 12 on a single broker. */
+/** What a topic carries and how it is kept. `partitions: 'many'` is what the settings say. */
 export interface TopicDefinition {
   record: RecordName;
   schema: string;

@@ -44,7 +44,12 @@ let pipelines = 0;
 /** One pool of one or more workers, one router, one extractor, one controller, unless `processes` says otherwise. */
 export async function startRealPipeline(
   stack: Readonly<Record<string, string>>,
-  options: { processes?: readonly PlannedProcess[]; environment?: Record<string, string> } = {},
+  options: {
+    processes?: readonly PlannedProcess[];
+    /** Not started until the test does. */
+    later?: readonly PlannedProcess[];
+    environment?: Record<string, string>;
+  } = {},
 ): Promise<RealPipeline> {
   pipelines += 1;
   const environment: Record<string, string> = {
@@ -59,7 +64,8 @@ export async function startRealPipeline(
   const client = await kafkaTransport(settings, silentTelemetry()).open();
   await applyTopics(settings, client.bus);
   const logFolder = mkdtempSync(join(tmpdir(), 'millrace-pipeline-'));
-  const planned = new Map((options.processes ?? DEFAULT_PROCESSES).map((plan) => [plan.name, plan]));
+  const atOnce = options.processes ?? DEFAULT_PROCESSES;
+  const planned = new Map([...atOnce, ...(options.later ?? [])].map((plan) => [plan.name, plan]));
   const running = new Map<string, ServiceProcess>();
   const start = async (name: string, more: Readonly<Record<string, string>> = {}): Promise<void> => {
     const plan = planned.get(name);
@@ -74,7 +80,7 @@ export async function startRealPipeline(
       }),
     );
   };
-  await Promise.all([...planned.keys()].map((name) => start(name)));
+  await Promise.all(atOnce.map(({ name }) => start(name)));
   const find = (name: string): ServiceProcess => {
     const found = running.get(name);
     if (found === undefined) throw new Error(`${name} does not run`);
