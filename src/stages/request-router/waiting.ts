@@ -12,7 +12,7 @@ export interface Waiting {
 /** How often waiting requests are looked at when nothing else wakes them. */
 const CHECK_MS = 5;
 
-/** Requests that wait for a credit or a worker, earliest deadline first among those that wait for the same. */
+/** Requests that wait for a credit or a worker, earliest deadline first. */
 export class WaitingRequests {
   readonly #clock: Clock;
   readonly #onCheck: () => void;
@@ -44,18 +44,24 @@ export class WaitingRequests {
       queue = new WorkQueue<Waiting>();
       this.#queues.set(key, queue);
     }
-    queue.push(workOf(waiting));
+    queue.push(workOf(job.deadlineMs, waiting));
     this.#checkLater();
   }
 
-  /** Gives each queue's most urgent request to `attempt`, the next one where that went, until one has to go on waiting. */
+  /**
+   * Gives the most urgent request of all queues to `attempt`, and so on; a queue of which one has to go on waiting is passed over. Queues want the
+   * same slots: were one emptied before the next has its turn, the requests of one leaf, or of one arm of a rollout, would be late for the other's.
+   */
   retry(attempt: (waiting: Waiting) => boolean): void {
-    for (const [key, queue] of this.#queues) {
-      for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
-        if (attempt(next.payload)) continue;
-        queue.push(next);
-        break;
-      }
+    const turns = new WorkQueue<string>();
+    for (const [key, queue] of this.#queues) takeTurn(turns, key, queue);
+    for (let turn = turns.pop(); turn !== undefined; turn = turns.pop()) {
+      const key = turn.payload;
+      const queue = this.#queues.get(key);
+      const next = queue?.pop();
+      if (queue === undefined || next === undefined) continue;
+      if (attempt(next.payload)) takeTurn(turns, key, queue);
+      else queue.push(next);
       if (queue.length === 0) this.#queues.delete(key);
     }
   }
@@ -82,13 +88,12 @@ export class WaitingRequests {
   }
 }
 
-function workOf(waiting: Waiting): Work<Waiting> {
-  return {
-    deadlineMs: waiting.job.deadlineMs,
-    optional: false,
-    batchKey: '',
-    candidates: 0,
-    predictedMs: 0,
-    payload: waiting,
-  };
+/** When the queue's most urgent request is due, that is the queue's turn. */
+function takeTurn(turns: WorkQueue<string>, key: string, queue: WorkQueue<Waiting>): void {
+  const first = queue.peek();
+  if (first !== undefined) turns.push(workOf(first.deadlineMs, key));
+}
+
+function workOf<T>(deadlineMs: number, payload: T): Work<T> {
+  return { deadlineMs, optional: false, batchKey: '', candidates: 0, predictedMs: 0, payload };
 }

@@ -242,6 +242,26 @@ describe('what cannot be dispatched at all', () => {
 });
 
 describe('requests that wait', () => {
+  it('go out by deadline, whichever leaf and arm they are of: none is late for another’s queue', () => {
+    const { router, route, routed, clock } = startRouter({
+      config: { creditsMax: 1_000 },
+      policy: policy(`
+  - {id: wide, when: candidateCount > 100, to: {accelerator: cpu, kernel: dense, memory: host}}
+  - {id: rest, to: {accelerator: cpu, kernel: dense, memory: host}}`),
+      canary: canary({ unit: 'requestId', percent: 25 }),
+    });
+    for (let i = 0; i < 40; i += 1) {
+      const candidateCount = i % 3 === 0 ? 500 : 5;
+      route({ signals: { candidateCount } }, { deadlineMs: clock.monotonicMs() + 100 + i });
+    }
+    router.onStatus(status({ batchRequests: 10 }));
+    const wentOut = routed.map((job) => job.outputs.length > 0);
+    expect(wentOut).toEqual(routed.map((_job, i) => i < 10));
+    const dispatched = routed.slice(0, 10).map(dispatchOf);
+    expect(new Set(dispatched.map(({ policy }) => policy?.leaf)).size).toBeGreaterThan(1);
+    expect(new Set(dispatched.map(({ policy }) => policy?.arm)).size).toBe(2);
+  });
+
   it('go on when a worker is heard of, the earliest deadline first, as far as credits reach', () => {
     const { router, route } = startRouter();
     const jobs = [90, 30, 60].map((deadlineMs) => route({}, { deadlineMs }));
