@@ -1,4 +1,5 @@
 import { own } from '../own.ts';
+import { NO_WORKER_UTILISATION } from './projection.ts';
 import { percent, seconds } from './reason-text.ts';
 import type { HoldReason } from './rollout-event.ts';
 import type { RolloutState } from './rollout-state.ts';
@@ -55,7 +56,11 @@ function utilisationReasons({ lastLook, terms }: RolloutState): HoldReason[] {
   const { projectedUtilisationMax } = terms.limits;
   const full = Object.entries(lastLook?.shadow?.projectedUtilisation ?? {})
     .filter(([, utilisation]) => utilisation > projectedUtilisationMax)
-    .map(([pool, utilisation]) => `${pool} ${percent(utilisation)}`);
+    .map(([pool, utilisation]) =>
+      utilisation >= NO_WORKER_UTILISATION
+        ? `${pool} has no live worker for its requests`
+        : `${pool} ${percent(utilisation)}`,
+    );
   if (full.length === 0) return [];
   const text = `with all traffic on the candidate, pools would be used more than ${percent(projectedUtilisationMax)}: ${full.join(', ')}`;
   return [{ code: 'projected-utilisation', text }];

@@ -1,6 +1,7 @@
 import type { PoolStatus, RouterWindow, WorkerWindow } from '../../contracts/records.ts';
 import { LatencySketch } from '../../core/latency/sketch.ts';
 import type { ArmObservation, Observation, ShadowObservation } from '../../core/rollout/observation.ts';
+import { ProjectedPools } from './projected-pools.ts';
 import { ScoreWindows } from './score-windows.ts';
 import { SeenWindows } from './seen-windows.ts';
 import { WorkerKinds } from './worker-kinds.ts';
@@ -30,8 +31,8 @@ interface ArmCounts {
 type ShadowCounts = Omit<ShadowObservation, 'costUsP99' | 'leaves' | 'projectedUtilisation'> & {
   cost: LatencySketch;
   leaves: Map<string, number>;
-  /** Of each router: its own requests' part of each pool, summed over its windows. A single one may hold a burst. */
-  projected: Map<string, { windows: number; pools: Map<string, number> }>;
+  /** Of each router: its own requests' part of each pool, over all its windows. A single one may hold a burst. */
+  projected: Map<string, ProjectedPools>;
 };
 
 interface PoolCounts {
@@ -185,9 +186,9 @@ export class RolloutWindows {
     const cost = shadow.cost;
     cost.merge(windowCost);
     addCounts(shadow.leaves, window.shadowLeaves);
-    const projected = shadow.projected.get(window.router) ?? { windows: 0, pools: new Map<string, number>() };
-    addCounts(projected.pools, window.projectedUtilisation);
-    shadow.projected.set(window.router, { windows: projected.windows + 1, pools: projected.pools });
+    const projected = shadow.projected.get(window.router) ?? new ProjectedPools();
+    projected.take(window.projectedUtilisation);
+    shadow.projected.set(window.router, projected);
     this.#shadow = {
       ...shadow,
       requests: shadow.requests + sum(({ requests }) => requests),
@@ -203,8 +204,8 @@ export class RolloutWindows {
     if (this.#shadow === undefined) return undefined;
     const { cost, leaves, projected, ...counts } = this.#shadow;
     const utilisation = new Map<string, number>();
-    for (const { windows, pools } of projected.values())
-      for (const [pool, sum] of pools) utilisation.set(pool, (utilisation.get(pool) ?? 0) + sum / windows);
+    for (const pools of projected.values())
+      for (const [pool, share] of pools.means()) utilisation.set(pool, (utilisation.get(pool) ?? 0) + share);
     return {
       ...counts,
       costUsP99: cost.quantileMs(0.99),

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { evolve } from '../../../../src/core/control/controller-state.ts';
 import { startEvidence } from '../../../../src/core/rollout/evidence.ts';
 import type { Observation, ShadowObservation } from '../../../../src/core/rollout/observation.ts';
+import { NO_WORKER_UTILISATION } from '../../../../src/core/rollout/projection.ts';
 import { holdReasons } from '../../../../src/core/rollout/readiness.ts';
 import { replay } from '../../../../src/core/rollout/replay.ts';
 import type { HoldCode } from '../../../../src/core/rollout/rollout-event.ts';
@@ -81,6 +82,11 @@ describe('the shadow pauses, each time with its own reason', () => {
     ['latency-apart', /1\.02 % of the requests/, { latencyApart: 51 }],
     ['exceptions', /threw 8 times/, { exceptions: 1 }],
     ['routing-cost', /101 µs/, { costUsP99: 101 }],
+    [
+      'projected-utilisation',
+      /: gpu-1 has no live worker for its requests$/,
+      { projectedUtilisation: { 'gpu-1': NO_WORKER_UTILISATION } },
+    ],
     ['projected-utilisation', /gpu-1 81 %/, { projectedUtilisation: { 'gpu-1': 0.81, cpu: 0.8 } }],
     ['leaf-not-hit', /fewer than 30 times: rest \(24\)/, { leaves: { sparse: 4_997, rest: 3 } }],
     ['leaf-not-hit', /rest \(0\)/, { leaves: { sparse: 5_000 } }],
