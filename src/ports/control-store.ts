@@ -1,6 +1,15 @@
 /** Sixteen times the longest policy: whoever can write to the store must not fill the memory of those who read it. */
 export const DOCUMENT_BYTES_MAX = 1_048_576;
 
+/**
+ * The highest epoch, term or beat of a pointer: 2^50. More is nothing that a controller counted up to: a pointer that says so cannot be read, and is
+ * written again from the log, rather than followed to where no record can say the next one.
+ */
+export const COUNT_MAX = 2 ** 50;
+
+/** The longest lease of a canary: what timers can wait for. */
+export const LEASE_MS_MAX = 2 ** 31 - 1;
+
 /** The policy that a router must run. Immutable text lives under its digest; the pointer names digests. */
 export interface PolicyRef {
   /** `sha256:<hex>` of the exact bytes. */

@@ -3,9 +3,11 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type SilentTelemetry, silentTelemetry } from '../../src/adapters/memory/telemetry.ts';
 import { redisControlStore } from '../../src/adapters/redis/control-store.ts';
 import { systemClock } from '../../src/adapters/system/clock.ts';
-import type { ControlStore } from '../../src/ports/control-store.ts';
+import { COUNT_MAX, type ControlStore } from '../../src/ports/control-store.ts';
 import { eventually, pass, pointer } from './control-store.suite.ts';
 import { type FaultyWay, faultyWay, redisUrl, uniquePrefix } from './redis.fixture.ts';
+
+const CANARY = { mode: 'canary', percent: 5, salt: 's', unit: 'bucketKey', leaseMs: 60_000, beat: 1 };
 
 describe('ControlStore on Redis that misbehaves', () => {
   let way: FaultyWay;
@@ -183,10 +185,33 @@ describe('ControlStore on Redis that misbehaves', () => {
     expect((await store.writePointer('prod', pointer(1, 1))).status).toBe('stale');
   });
 
-  it('says MALFORMED of a pointer that cannot be read', async () => {
+  const ref = pointer(3, 1).stable;
+  it.each([
+    ['an epoch that is no number', { epoch: 'x' }],
+    ['the highest epoch that a double can count', { epoch: Number.MAX_SAFE_INTEGER }],
+    ['an epoch above what anybody counts to', { epoch: COUNT_MAX + 1 }],
+    ['a term above that', { term: Number.MAX_SAFE_INTEGER }],
+    ['a negative epoch', { epoch: -1 }],
+    ['half a version', { stable: { ...ref, version: 1.5 } }],
+    ['a canary of 200 %', { canary: { ...CANARY, policy: ref, percent: 200 } }],
+    ['a lease that no timer can wait for', { canary: { ...CANARY, policy: ref, leaseMs: 2 ** 31 } }],
+  ])('says MALFORMED of a pointer with %s, and what the log says takes its place', async (_what, fields) => {
     const redis = new Redis(redisUrl());
-    await redis.hset(`${prefix}:ptr:prod`, { epoch: '3', term: '1', pointer: '{"epoch":"x"}' });
-    await expect(store.readPointer('prod')).rejects.toMatchObject({ code: 'MALFORMED' });
+    const stored = { ...pointer(3, 1), ...fields };
+    const { epoch, term } = stored;
+    await redis.hset(`${prefix}:ptr:prod`, { epoch, term, pointer: JSON.stringify(stored) });
     redis.disconnect();
+    await expect(store.readPointer('prod')).rejects.toMatchObject({ code: 'MALFORMED' });
+    expect(await store.writePointer('prod', pointer(2, 1))).toEqual({ status: 'applied' });
+    expect(await store.readPointer('prod')).toEqual(pointer(2, 1));
+  });
+
+  it('says MALFORMED of a key of another type, and writes over it', async () => {
+    const redis = new Redis(redisUrl());
+    await redis.set(`${prefix}:ptr:prod`, 'y');
+    redis.disconnect();
+    await expect(store.readPointer('prod')).rejects.toMatchObject({ code: 'MALFORMED' });
+    expect(await store.writePointer('prod', pointer(2, 1))).toEqual({ status: 'applied' });
+    expect(await store.readPointer('prod')).toEqual(pointer(2, 1));
   });
 });

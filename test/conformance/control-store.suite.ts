@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   type CanaryPointer,
+  COUNT_MAX,
   type ControlStore,
   DOCUMENT_BYTES_MAX,
   type Lease,
@@ -83,7 +84,7 @@ export function controlStoreConformance(name: string, create: () => Promise<Stor
       it.each([
         { epoch: 6, term: 3, applied: true },
         { epoch: 6, term: 4, applied: true },
-        { epoch: 2 ** 53 - 1, term: 3, applied: true },
+        { epoch: COUNT_MAX, term: 3, applied: true },
         { epoch: 5, term: 3, applied: false },
         { epoch: 5, term: 4, applied: false },
         { epoch: 4, term: 9, applied: false },
@@ -162,7 +163,7 @@ export function controlStoreConformance(name: string, create: () => Promise<Stor
 
       it.each([
         { what: 'a higher beat', next: withCanary(5, 3, { beat: 11 }), applied: true },
-        { what: 'a far higher beat', next: withCanary(5, 3, { beat: 2 ** 53 - 1 }), applied: true },
+        { what: 'a far higher beat', next: withCanary(5, 3, { beat: COUNT_MAX }), applied: true },
         { what: 'the same beat', next: withCanary(5, 3), applied: false },
         { what: 'a lower beat', next: withCanary(5, 3, { beat: 9 }), applied: false },
         {
@@ -229,7 +230,7 @@ export function controlStoreConformance(name: string, create: () => Promise<Stor
 
       it('gives a pointer without a canary no beat to renew', async () => {
         await store.writePointer('prod', pointer(5, 3));
-        const withBeat = withCanary(5, 3, { beat: 2 ** 53 - 1 });
+        const withBeat = withCanary(5, 3, { beat: COUNT_MAX });
         for (const next of [pointer(5, 3), withBeat])
           expect(await store.writePointer('prod', next)).toEqual({ status: 'stale', current: pointer(5, 3) });
       });

@@ -12,7 +12,7 @@ import {
 import type { Telemetry } from '../../ports/telemetry.ts';
 import { RedisConnection } from './connection.ts';
 import { Hints } from './hints.ts';
-import { meaningOf, parsePointer } from './pointer-text.ts';
+import { meaningOf, parsePointer, readablePointer } from './pointer-text.ts';
 import { HOLD_LEASE, READ_REPORTS, RELEASE_LEASE, WRITE_POINTER, WRITE_REPORT } from './scripts.ts';
 
 export interface RedisControlStoreOptions {
@@ -64,11 +64,35 @@ class RedisControlStore implements ControlStore {
   }
 
   async readPointer(scope: string): Promise<PolicyPointer | undefined> {
-    const text = await this.#commands.run((redis) => redis.hget(this.#key('ptr', scope), 'pointer'));
+    const key = this.#key('ptr', scope);
+    const text = await this.#commands.run((redis) =>
+      redis.hget(key, 'pointer').catch((error: unknown) => {
+        if (!isOfAnotherType(error)) throw error;
+        return '';
+      }),
+    );
     return text === null ? undefined : parsePointer(text);
   }
 
   async writePointer(scope: string, pointer: PolicyPointer): Promise<PointerWrite> {
+    const current = await this.#offerPointer(scope, pointer, '');
+    if (current === undefined) return { status: 'applied' };
+    const readable = readablePointer(current);
+    if (readable !== undefined) return { status: 'stale', current: readable };
+    // Routers refuse it too: only what is in the log can take its place.
+    const other = await this.#offerPointer(scope, pointer, current);
+    return other === undefined ? { status: 'applied' } : { status: 'stale', current: parsePointer(other) };
+  }
+
+  /**
+   * @param unreadable a stored text that is in nobody's way
+   * @returns the stored pointer that is; undefined where the pointer was stored
+   */
+  async #offerPointer(
+    scope: string,
+    pointer: PolicyPointer,
+    unreadable: string,
+  ): Promise<string | undefined> {
     const { epoch, term, canary } = pointer;
     const current = await this.#script(
       WRITE_POINTER,
@@ -80,9 +104,9 @@ class RedisControlStore implements ControlStore {
       meaningOf(pointer),
       JSON.stringify(pointer),
       this.#key('hint', scope),
+      unreadable,
     );
-    if (typeof current !== 'string') return { status: 'applied' };
-    return { status: 'stale', current: parsePointer(current) };
+    return typeof current === 'string' ? current : undefined;
   }
 
   async putDocument(digest: string, bytes: Uint8Array): Promise<void> {
@@ -189,4 +213,9 @@ class RedisControlStore implements ControlStore {
   #documentKey(digest: string): string {
     return `${this.#prefix}:pol:${digest.replace(/^sha256:/, '')}`;
   }
+}
+
+/** Redis answers: there is something under the key, and it is no hash. */
+function isOfAnotherType(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('WRONGTYPE');
 }

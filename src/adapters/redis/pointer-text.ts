@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import { MillraceError } from '../../core/errors.ts';
-import type { PolicyPointer } from '../../ports/control-store.ts';
+import { COUNT_MAX, LEASE_MS_MAX, type PolicyPointer } from '../../ports/control-store.ts';
 
+const count = z.int().min(0).max(COUNT_MAX);
 /** Loose, so that fields of a newer controller pass through an older reader. */
-const refSchema = z.looseObject({ digest: z.string(), name: z.string(), version: z.number() });
+const refSchema = z.looseObject({ digest: z.string(), name: z.string(), version: count });
 const pointerSchema = z.looseObject({
-  epoch: z.int(),
-  term: z.int(),
+  epoch: count,
+  term: count,
   stable: refSchema,
   canary: z
     .looseObject({
@@ -15,8 +16,8 @@ const pointerSchema = z.looseObject({
       percent: z.number().min(0).max(100),
       salt: z.string(),
       unit: z.enum(['bucketKey', 'requestId']),
-      leaseMs: z.number().positive(),
-      beat: z.int(),
+      leaseMs: z.number().positive().max(LEASE_MS_MAX),
+      beat: count,
     })
     .optional(),
 });
@@ -32,6 +33,15 @@ export function parsePointer(text: string): PolicyPointer {
       advice: 'Let the controller seed Redis again from the control log.',
       cause,
     });
+  }
+}
+
+/** undefined for what `parsePointer` refuses. */
+export function readablePointer(text: string): PolicyPointer | undefined {
+  try {
+    return parsePointer(text);
+  } catch {
+    return undefined;
   }
 }
 

@@ -1,14 +1,17 @@
 /**
  * Stores a pointer where its epoch is higher than the stored one and its term not lower; or where it means the same, and its term is higher, or its
- * term is the same and the beat of its canary higher. One that cannot be read counts as none. Then hints the watchers.
- * KEYS pointer · ARGV epoch, term, beat, what the pointer means (all but term and beat) as canonical JSON, pointer as JSON, channel · answers nil
- * where applied, else the stored pointer.
+ * term is the same and the beat of its canary higher. One that cannot be read counts as none: what is no pointer at all, and the text that the
+ * writer found to be none. Then hints the watchers.
+ * KEYS pointer · ARGV epoch, term, beat, what the pointer means (all but term and beat) as canonical JSON, pointer as JSON, channel, the text that
+ * cannot be read or nothing · answers nil where applied, else the stored pointer.
  */
 export const WRITE_POINTER = `
+local kind = redis.call('TYPE', KEYS[1]).ok
+if kind ~= 'hash' and kind ~= 'none' then redis.call('DEL', KEYS[1]) end
 local current = redis.call('HMGET', KEYS[1], 'epoch', 'term', 'pointer', 'beat', 'meaning')
 local readable, stored = pcall(cjson.decode, current[3] or '')
 local isPointer = readable and type(stored) == 'table' and type(stored.stable) == 'table'
-if isPointer and stored.epoch == tonumber(current[1]) and stored.term == tonumber(current[2]) then
+if isPointer and current[3] ~= ARGV[7] and stored.epoch == tonumber(current[1]) and stored.term == tonumber(current[2]) then
   local rises = tonumber(ARGV[1]) > tonumber(current[1]) and tonumber(ARGV[2]) >= tonumber(current[2])
   local later = tonumber(ARGV[2]) - tonumber(current[2])
   local renews = current[4] and later == 0 and tonumber(ARGV[3]) > tonumber(current[4])

@@ -3,28 +3,30 @@ import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { MillraceError } from '../../core/errors.ts';
+import { COUNT_MAX, LEASE_MS_MAX } from '../../ports/control-store.ts';
 import type { KnownGood, LastKnownGood } from '../../ports/last-known-good.ts';
 import type { Logger } from '../../ports/telemetry.ts';
 
 /** Far above what two policies of the largest size, and what they were tuned from, take in base64. */
 const FILE_BYTES_MAX = 1_048_576;
 
-const refSchema = z.object({ digest: z.string(), name: z.string(), version: z.number() });
+const count = z.int().min(0).max(COUNT_MAX);
+const refSchema = z.object({ digest: z.string(), name: z.string(), version: count });
 const storedSchema = z.array(z.object({ digest: z.string(), base64: z.base64() }));
 const knownGoodSchema = z.object({
   pointer: z.object({
-    epoch: z.int(),
-    term: z.int(),
+    epoch: count,
+    term: count,
     stable: refSchema,
     canary: z
       .object({
         policy: refSchema,
         mode: z.enum(['shadow', 'canary']),
-        percent: z.number(),
+        percent: z.number().min(0).max(100),
         salt: z.string(),
         unit: z.enum(['bucketKey', 'requestId']),
-        leaseMs: z.number(),
-        beat: z.int(),
+        leaseMs: z.number().positive().max(LEASE_MS_MAX),
+        beat: count,
       })
       .nullable(),
   }),

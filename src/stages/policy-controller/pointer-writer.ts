@@ -2,7 +2,7 @@ import { isSameJson } from '../../core/control/same-json.ts';
 import { MillraceError } from '../../core/errors.ts';
 import { pointerOf, type ScopeState } from '../../core/rollout/rollout-state.ts';
 import type { Clock } from '../../ports/clock.ts';
-import type { PolicyPointer, PolicyRef } from '../../ports/control-store.ts';
+import { COUNT_MAX, type PolicyPointer, type PolicyRef } from '../../ports/control-store.ts';
 import { NamedKeys, type NamedKeysDeps } from './named-keys.ts';
 
 const STORE_RETRY_MS = 500;
@@ -42,8 +42,7 @@ export class PointerWriter {
   async highestTerm(scopes: Iterable<string>): Promise<number> {
     let highest = 0;
     try {
-      for (const scope of scopes)
-        highest = Math.max(highest, (await this.#deps.store.readPointer(scope))?.term ?? 0);
+      for (const scope of scopes) highest = Math.max(highest, (await this.#readable(scope))?.term ?? 0);
     } catch (error) {
       this.#deps.telemetry.logger.warn(
         { error: String(error) },
@@ -158,7 +157,7 @@ export class PointerWriter {
   /** Whether a store that did not take the pointer has what the log does not, and a leader may answer that. Tells of it, once. */
   #isAhead(scope: string, { epoch, term, ...content }: PolicyPointer, stored: PolicyPointer): boolean {
     if (stored.term === term && meansTheSame(stored, { epoch, term, ...content })) return false;
-    const isOurs = stored.term <= term && stored.epoch < Number.MAX_SAFE_INTEGER;
+    const isOurs = stored.term <= term && stored.epoch < COUNT_MAX;
     const told = `${stored.epoch} ${stored.term}`;
     if (told === this.#told.get(scope)) return isOurs;
     this.#told.set(scope, told);

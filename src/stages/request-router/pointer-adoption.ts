@@ -266,11 +266,23 @@ function describeCanary(canary: CanaryPointer | undefined): string {
 
 type Passed = Extract<PolicyVerdict, { status: 'passed' }>;
 
-function stableOf({ stable, epoch }: PolicyPointer, { compiled }: Passed): ActivePolicy {
-  return { ref: stable, epoch, compiled, source: 'store' };
+function stableOf({ stable, epoch }: PolicyPointer, passed: Passed): ActivePolicy {
+  return { ref: refOf(stable, passed), epoch, compiled: passed.compiled, source: 'store' };
 }
 
-function canaryOf({ epoch }: PolicyPointer, canary: CanaryPointer, { compiled }: Passed): ActiveCanary {
+/** Nobody vouches for what a pointer calls the document of its digest: name and version are the document's own. */
+function refOf({ digest }: PolicyRef, { compiled }: Passed): PolicyRef {
+  const { name, version } = compiled.document;
+  return { digest, name, version };
+}
+
+function canaryOf({ epoch }: PolicyPointer, canary: CanaryPointer, passed: Passed): ActiveCanary {
   const { policy, mode, percent, salt, unit } = canary;
-  return { policy: { ref: policy, epoch, compiled, source: 'store' }, mode, percent, salt, unit };
+  const active: ActivePolicy = {
+    ref: refOf(policy, passed),
+    epoch,
+    compiled: passed.compiled,
+    source: 'store',
+  };
+  return { policy: active, mode, percent, salt, unit };
 }

@@ -13,11 +13,11 @@ async function withCanary(fields: { leaseMs?: number; mode?: 'shadow' | 'canary'
 }
 
 describe('a canary', () => {
-  it('is obeyed beside the stable policy, with everything that its pointer says', async () => {
+  it('is obeyed beside the stable policy, with everything that its pointer says but the version, which is the document’s', async () => {
     const { applied, canaries } = await withCanary();
     expect(applied.at(-1)).toMatchObject({ epoch: 2, ref: { digest: 'digest of a' } });
     expect(canaries.at(-1)).toMatchObject({
-      policy: { epoch: 2, ref: { digest: 'digest of c', name: 'test', version: 99 }, source: 'store' },
+      policy: { epoch: 2, ref: { digest: 'digest of c', name: 'test', version: 1 }, source: 'store' },
       mode: 'canary',
       percent: 5,
       salt: 'salt',
