@@ -10,7 +10,6 @@ import {
   type Scenario,
   watchAnHour,
 } from './rollout-statistics/rollouts.ts';
-import { timeRows } from './rollout-statistics/time-rows.ts';
 import type { BenchRow } from './run.ts';
 
 /**
@@ -90,7 +89,6 @@ export async function run(args: readonly string[] = []): Promise<{ rows: BenchRo
       ...bench.found(TAIL_2, 'tail × 2, p50 and p95 as before', 300),
       ...bench.found(ZERO_BASELINE, 'errors 0.2 % against none', undefined),
       ...bench.reachesLive(ZERO_BASELINE, 'errors 0.2 % against none', 1),
-      ...timeRows(),
     ],
   };
 }

@@ -1,10 +1,10 @@
-import { seededRandom } from '../../src/core/random/seeded-random.ts';
-import { armOf, bucketOf, saltsOf } from '../../src/core/rollout/bucket.ts';
-import { addObservation, startEvidence } from '../../src/core/rollout/evidence.ts';
-import { HeavyKeys } from '../../src/core/rollout/heavy-keys.ts';
-import type { BenchRow } from '../run.ts';
-import { MIXED } from './population.ts';
-import { Traffic } from './traffic.ts';
+import { seededRandom } from '../src/core/random/seeded-random.ts';
+import { armOf, bucketOf, saltsOf } from '../src/core/rollout/bucket.ts';
+import { addObservation, startEvidence } from '../src/core/rollout/evidence.ts';
+import { HeavyKeys } from '../src/core/rollout/heavy-keys.ts';
+import { MIXED } from './rollout-statistics/population.ts';
+import { Traffic } from './rollout-statistics/traffic.ts';
+import type { BenchRow } from './run.ts';
 
 const KEYS = 100_000;
 /** Few enough that the texts stay in the cache, as a key that was just read does. */
@@ -12,7 +12,11 @@ const REQUESTS = 16_384;
 const ROUNDS = 101;
 
 /** What a request pays for its arm and for the count of heavy keys; what a look pays for the tests. */
-export function timeRows(): BenchRow[] {
+export async function run(): Promise<{ rows: BenchRow[] }> {
+  return { rows: timeRows() };
+}
+
+function timeRows(): BenchRow[] {
   const random = seededRandom(1).stream('times');
   const zipf = () => Math.floor(Math.exp(random.next() * Math.log(KEYS)));
   const keys = Array.from({ length: REQUESTS }, () => keyOf(zipf()));
