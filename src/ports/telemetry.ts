@@ -12,6 +12,7 @@ export interface Logger {
 export type LabelValues = Readonly<Record<string, string>>;
 
 export interface Counter {
+  /** @throws for an amount below 0, and for a label that the metric was not defined with */
   add(amount: number, labels?: LabelValues): void;
 }
 export interface Gauge {
@@ -30,7 +31,10 @@ export interface MetricDefinition {
   labels?: readonly string[];
 }
 
-/** Metrics and logs of one process. Defining the same metric twice returns the same instrument. */
+/**
+ * Metrics and logs of one process. Defining a metric again gives an instrument of the same values.
+ * @throws MillraceError INVALID_CONFIG where the name is another kind's
+ */
 export interface Telemetry {
   readonly logger: Logger;
   counter(definition: MetricDefinition): Counter;

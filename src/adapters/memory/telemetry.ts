@@ -1,3 +1,4 @@
+import { MillraceError } from '../../core/errors.ts';
 import type {
   Counter,
   Gauge,
@@ -5,6 +6,7 @@ import type {
   LabelValues,
   LogFields,
   Logger,
+  MetricDefinition,
   Telemetry,
 } from '../../ports/telemetry.ts';
 
@@ -40,20 +42,68 @@ export function silentTelemetry(): SilentTelemetry {
   const values = new LabelledValues<number>();
   const observed = new LabelledValues<Observations>();
   const logs: LogEntry[] = [];
+  const definitions = new Definitions();
   return {
     logger: recordingLogger(logs, {}),
-    counter: ({ name }): Counter => ({
-      add: (amount, labels) => values.update(name, labels, (sum = 0) => sum + amount),
-    }),
-    gauge: ({ name }): Gauge => ({ set: (value, labels) => values.update(name, labels, () => value) }),
-    histogram: ({ name }): Histogram => ({
-      observe: (value, labels) => observed.update(name, labels, (before) => include(before, value)),
-    }),
+    counter: (definition): Counter => {
+      const { name, check } = definitions.define('counter', definition);
+      return {
+        add(amount, labels) {
+          check(labels);
+          if (!(amount >= 0)) throw new RangeError(`${name} cannot be raised by ${amount}`);
+          values.update(name, labels, (sum = 0) => sum + amount);
+        },
+      };
+    },
+    gauge: (definition): Gauge => {
+      const { name, check } = definitions.define('gauge', definition);
+      return {
+        set(value, labels) {
+          check(labels);
+          values.update(name, labels, () => value);
+        },
+      };
+    },
+    histogram: (definition): Histogram => {
+      const { name, check } = definitions.define('histogram', definition);
+      return {
+        observe(value, labels) {
+          check(labels);
+          observed.update(name, labels, (before) => include(before, value));
+        },
+      };
+    },
     value: (name, labels) => values.get(name, labels) ?? 0,
     total: (name) => values.all(name).reduce((sum, value) => sum + value, 0),
     observations: (name, labels) => observed.get(name, labels) ?? NONE,
     logs,
   };
+}
+
+/** What is defined, so that what a real registry refuses fails here too. */
+class Definitions {
+  readonly #known = new Map<string, { kind: string; labels: Set<string> }>();
+
+  define(
+    kind: string,
+    { name, labels = [] }: MetricDefinition,
+  ): { name: string; check(labels: LabelValues | undefined): void } {
+    const known = this.#known.get(name) ?? { kind, labels: new Set(labels) };
+    this.#known.set(name, known);
+    if (known.kind !== kind)
+      throw new MillraceError('INVALID_CONFIG', 'A metric of this name is already defined as another kind', {
+        value: name,
+        advice: 'Give it a name of its own.',
+      });
+    return {
+      name,
+      check(given = {}) {
+        for (const label of Object.keys(given))
+          if (!known.labels.has(label))
+            throw new RangeError(`${name} was defined without the label ${label}`);
+      },
+    };
+  }
 }
 
 const NONE: Observations = { count: 0, sum: 0, min: Infinity, max: -Infinity };

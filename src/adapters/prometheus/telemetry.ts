@@ -89,7 +89,12 @@ class Instruments {
     return once(this.#counters, definition.name, () => {
       const metric = new PromCounter(this.#configuration(definition));
       return {
-        add: (amount, labels) => (labels === undefined ? metric.inc(amount) : metric.inc(labels, amount)),
+        add(amount, labels) {
+          // prom-client takes NaN, and the counter is none from then on.
+          if (!(amount >= 0)) throw new RangeError(`${definition.name} cannot be raised by ${amount}`);
+          if (labels === undefined) metric.inc(amount);
+          else metric.inc(labels, amount);
+        },
       };
     });
   }
