@@ -1,7 +1,8 @@
 import type { ServiceError } from '@grpc/grpc-js';
 import type { GraphCall, GraphSignature } from '../graph-call.ts';
-import { AnswerError, excerpt, reasonOf, Unavailable } from './failures.ts';
+import { AnswerError, reasonOf, Unavailable } from './failures.ts';
 import { GrpcChannels } from './grpc-channels.ts';
+import { failureOf, NoSuchModel } from './grpc-failure.ts';
 import { decodeInfer, encodeInfer } from './grpc-message.ts';
 import { type GrpcMethod, type GrpcMethods, readGrpcSchema } from './grpc-schema.ts';
 import {
@@ -101,7 +102,7 @@ export class GrpcClient implements ProtocolClient {
     const deadline = this.#wallMs() + leftMs;
     return await new Promise<Answer>((resolve, reject) => {
       const fail = (error: ServiceError): void => {
-        const failure = failureOf(library, error, signal);
+        const failure = failureOf(library.status, error, signal);
         // Silence may be that of a connection that leads nowhere.
         if (failure instanceof Unavailable && !failure.wasAnswered && isTimeOut(library, error))
           channels.retire(channel);
@@ -133,45 +134,10 @@ export class GrpcClient implements ProtocolClient {
   }
 }
 
-/** Of a server that had the model when the version was loaded: it was started again, and has not loaded it yet. */
-class NoSuchModel extends AnswerError {}
-
 function requestOf({ name, version }: ServedModel): { name: string; version: string } {
   return { name, version: version ?? '' };
 }
 
 function isTimeOut({ status }: GrpcLibrary, { code }: ServiceError): boolean {
   return code === status.DEADLINE_EXCEEDED || code === status.CANCELLED;
-}
-
-/** The same code for a server that has too much to do as for a message that is too long for whom it reaches. */
-const TOO_LONG = /larger than|exceeds maximum/i;
-
-function failureOf(library: GrpcLibrary, error: ServiceError, signal: AbortSignal): Error {
-  const { status } = library;
-  const { code, details } = error;
-  // What the library itself says of a call comes without any header.
-  const wasAnswered = Object.keys(error.metadata.getMap()).length > 0;
-  if (!wasAnswered && signal.aborted) return new Unavailable(reasonOf(signal.reason));
-  if (!wasAnswered && code === status.DEADLINE_EXCEEDED) return new Unavailable('it did not answer in time');
-  if (!wasAnswered && code === status.UNAVAILABLE) return new Unavailable(connectionReason(details));
-  const message = `gRPC ${status[code]}: ${excerpt(details)}`;
-  switch (code) {
-    case status.UNAVAILABLE:
-    case status.DEADLINE_EXCEEDED:
-    case status.CANCELLED:
-      return new Unavailable(message, wasAnswered);
-    case status.RESOURCE_EXHAUSTED:
-      return TOO_LONG.test(details) ? new AnswerError(message) : new Unavailable(message, wasAnswered);
-    case status.NOT_FOUND:
-      return new NoSuchModel(message);
-    default:
-      return new AnswerError(message);
-  }
-}
-
-/** The library wraps what the system said; a server that speaks no HTTP/2 is a protocol error to it. */
-function connectionReason(details: string): string {
-  const [, reason = details] = /Last error: (?:Error: )?(.*?)\.? Resolution note:/s.exec(details) ?? [];
-  return reason.startsWith('Protocol error') ? 'what answers there speaks no gRPC' : excerpt(reason);
 }

@@ -295,6 +295,10 @@ describe('running', () => {
 
   it('takes another connection where one leads nowhere', async () => {
     const { model, proxy } = await loadThroughProxy();
+    const other = accelerator;
+    onTestFinished(() => other?.close());
+    // Of the same process: its connection is its own.
+    await (await connect(`http://127.0.0.1:${proxy.port}`)).load('toy', '1');
     expectScored(await run(model));
     proxy.goSilent();
     const before = proxy.connections;
@@ -389,6 +393,7 @@ describe('running', () => {
       ),
       /gRPC INTERNAL: Traceback: .{1,300} ValueError: no such segment$/,
     ],
+    ['without a reason', fails(status.INVALID_ARGUMENT, ''), /gRPC INVALID_ARGUMENT, without a reason$/],
     ['that asks for what is not implemented', fails(status.UNIMPLEMENTED, 'no'), /gRPC UNIMPLEMENTED: no/],
   ])('does not ask again what fails %s', async (_, failure, reason) => {
     const { model, server } = await load();
