@@ -7,6 +7,8 @@ export class NoSuchModel extends AnswerError {}
 /** The same code for a server that has too much to do as for a message that is too long for whom it reaches. */
 const TOO_LONG = /larger than|exceeds maximum/i;
 
+const LATE = 'it did not answer in time';
+
 /** What a call that failed says of the server. @param signal what ends the call where it takes too long */
 export function failureOf(
   codes: typeof status,
@@ -21,8 +23,10 @@ export function failureOf(
   // One that ends with a space is a header that Node drops: of Triton, where shapes are wrong.
   const message = `gRPC ${codes[code]}${details === '' ? ', without a reason' : `: ${excerpt(details)}`}`;
   switch (code) {
-    case codes.UNAVAILABLE:
+    // Where both watch the deadline either may be the first to say so.
     case codes.DEADLINE_EXCEEDED:
+      return new Unavailable(`${LATE} (${message})`, wasAnswered);
+    case codes.UNAVAILABLE:
     case codes.CANCELLED:
       return new Unavailable(message, wasAnswered);
     case codes.RESOURCE_EXHAUSTED:
@@ -41,7 +45,7 @@ function reasonOfSilence(
   signal: AbortSignal,
 ): string | undefined {
   if (signal.aborted) return reasonOf(signal.reason);
-  if (code === codes.DEADLINE_EXCEEDED) return 'it did not answer in time';
+  if (code === codes.DEADLINE_EXCEEDED) return LATE;
   if (code === codes.UNAVAILABLE) return connectionReason(details);
   // A connection, or a proxy's way to the server, that broke in the middle of a call.
   if (code === codes.INTERNAL && details.startsWith('Received RST_STREAM')) return excerpt(details);

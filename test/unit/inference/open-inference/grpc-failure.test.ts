@@ -16,7 +16,6 @@ function failure(code: status, details: string, isAnswer: boolean, signal = WAIT
 describe('what a server says', () => {
   it.each([
     [status.UNAVAILABLE, 'loading', Unavailable],
-    [status.DEADLINE_EXCEEDED, 'Deadline Exceeded', Unavailable],
     [status.CANCELLED, 'stopping', Unavailable],
     [status.RESOURCE_EXHAUSTED, 'queue is full', Unavailable],
     [status.RESOURCE_EXHAUSTED, 'SERVER: Received message larger than max (5 vs. 4)', AnswerError],
@@ -32,6 +31,13 @@ describe('what a server says', () => {
     expect(failed.constructor).toBe(kind);
     expect(failed.message).toBe(`gRPC ${status[code]}: ${details}`);
     if (failed instanceof Unavailable) expect(failed.wasAnswered).toBe(true);
+  });
+
+  it('may be that the time is over', () => {
+    expect(failure(status.DEADLINE_EXCEEDED, 'Deadline Exceeded', true)).toMatchObject({
+      message: 'it did not answer in time (gRPC DEADLINE_EXCEEDED: Deadline Exceeded)',
+      wasAnswered: true,
+    });
   });
 
   it('may be without a reason', () => {
