@@ -21,4 +21,5 @@ describeServer({
   },
   paths: ['toy-1', 'ranker-1'],
   restarts: false,
+  isKilled: true,
 });

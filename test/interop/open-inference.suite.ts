@@ -50,9 +50,12 @@ export interface ServerUnderTest {
   paths: readonly string[];
   /** Whether it is started again in a test, which takes long: Triton alone answers before it has its models. */
   restarts: boolean;
+  /** Whether it is killed in a test: what PyTriton started would outlive it. */
+  isKilled: boolean;
 }
 
 const PROTOCOLS: readonly Protocol[] = ['http', 'grpc'];
+const CLIENTS = { http: HttpClient, grpc: GrpcClient } as const;
 /** What is said of a model or version that is not there. */
 const LACKING: Readonly<Record<Protocol, RegExp>> = {
   http: /HTTP (4\d\d|501): \w+/,
@@ -219,8 +222,7 @@ function describeProtocol(subject: ServerUnderTest, protocol: Protocol, started:
     const poison = toyItem({ ...toyRequest(1, 2, 1), segment: 99 });
 
     it(`has found that tensors travel as ${over.form}, and asks no more`, async () => {
-      const Client = protocol === 'grpc' ? GrpcClient : HttpClient;
-      const inferred = vi.spyOn(Client.prototype, 'infer');
+      const inferred = vi.spyOn(CLIENTS[protocol].prototype, 'infer');
       try {
         for (let n = 0; n < 2; n += 1) expect((await run([good])).items.map(statusOf)).toEqual(['scored']);
         expect(inferred.mock.calls.map(([, form]) => form)).toEqual([over.form, over.form]);
@@ -248,6 +250,23 @@ function describeProtocol(subject: ServerUnderTest, protocol: Protocol, started:
         message: expect.stringMatching(over.refusal),
       });
     });
+
+    if (subject.isKilled) {
+      it('loses no request to a server that is killed in the midst of a call, and started again', async () => {
+        const { server } = started();
+        const inferred = vi.spyOn(CLIENTS[protocol].prototype, 'infer');
+        try {
+          const answered = run([slow, good], 4 * PATIENCE_MS);
+          await expect.poll(() => inferred.mock.calls.length, { timeout: PATIENCE_MS }).toBe(1);
+          await server.process.kill();
+          await server.process.start();
+          expect((await answered).items.map(statusOf)).toEqual(['scored', 'scored']);
+          expect(inferred.mock.calls.length).toBeGreaterThan(1);
+        } finally {
+          inferred.mockRestore();
+        }
+      });
+    }
 
     if (subject.restarts) {
       it('loses no request to a server that is started again', async () => {

@@ -20,4 +20,5 @@ describeServer({
   },
   paths: ['toy/versions/1', 'ranker/versions/1'],
   restarts: true,
+  isKilled: false,
 });
