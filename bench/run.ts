@@ -24,7 +24,7 @@ export interface BenchResult {
 }
 
 const folder = join(import.meta.dirname, 'results');
-const LIBRARIES = ['kafkajs', '@platformatic/kafka', 'avsc', 'onnxruntime-node', 'ioredis'];
+const LIBRARIES = ['kafkajs', '@platformatic/kafka', 'avsc', 'onnxruntime-node', 'ioredis', '@grpc/grpc-js'];
 
 /** `npm run bench -- <name> [options]`: runs bench/<name>.ts, keeps its newest result, draws docs/performance.md anew. */
 async function main(args: readonly string[]): Promise<void> {

@@ -245,7 +245,9 @@ function invalid(
     if (variable === undefined) return unknownSetting(issue, path, variables);
     const setting = variable.path.join('.');
     const name = sources.get(setting) === 'environment' ? variable.variable : path.join('.');
-    return `${name} is not valid (got ${shorten(masked(setting, valueAt(raw, path)))}; allowed: ${variable.allowed})`;
+    // A rule between settings says itself what it allows.
+    const allowed = issue.code === 'custom' ? issue.message : variable.allowed;
+    return `${name} is not valid (got ${shorten(masked(setting, valueAt(raw, path)))}; allowed: ${allowed})`;
   });
   return new MillraceError('INVALID_CONFIG', lines.join('; '), {
     advice: 'See `millrace config show --help` for where settings come from',

@@ -190,10 +190,14 @@ const worker = z.strictObject({
 });
 
 const openInference = z.strictObject({
+  protocol: z
+    .enum(['http', 'grpc'])
+    .default('http')
+    .describe('What the server is spoken to over; its port for gRPC is another one (of Triton: 8001).'),
   url: z
     .string()
     .regex(/^https?:\/\/[^\s/?#@]+(\/[^\s?#]*[^\s?#/])?$/)
-    .meta({ title: 'http(s)://host:port, with a path where the server has one' })
+    .meta({ title: 'http(s)://host:port, over HTTP with a path where the server has one' })
     .default('http://127.0.0.1:8000')
     .describe('Server on which workers with that backend compute.'),
   modelName: z
@@ -219,6 +223,10 @@ const openInference = z.strictObject({
     .default(10_000)
     .describe('How long a question about a model may take, and each golden case, when a version is loaded.'),
 });
+
+/** Paths of gRPC are those of its methods. */
+const hasPathOfProtocol = ({ protocol, url }: z.output<typeof openInference>): boolean =>
+  protocol === 'http' || !/\/\/.*\//.test(url);
 
 const s3 = z.strictObject({
   origins: z
@@ -379,7 +387,12 @@ export const SettingsSchema = z.strictObject({
   limits: limits.prefault({}),
   router: router.prefault({}),
   worker: worker.prefault({}),
-  openInference: openInference.prefault({}),
+  openInference: openInference
+    .refine(hasPathOfProtocol, {
+      path: ['url'],
+      message: 'http(s)://host:port, without a path, where openInference.protocol is grpc',
+    })
+    .prefault({}),
   s3: s3.prefault({}),
   controller: controller.prefault({}),
   guardrails: guardrailSettings.prefault({}),

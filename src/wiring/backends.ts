@@ -41,7 +41,10 @@ export function createBackend(settings: Settings, accelerator: string, deps: Bac
     case 'onnx-cpu':
       return createOnnxCpuAccelerator(deps, { intraOpThreads });
     case 'open-inference':
-      return createOpenInferenceAccelerator(deps, settings.openInference);
+      return createOpenInferenceAccelerator(deps, {
+        ...settings.openInference,
+        protoFile: packaged('', 'schemas', 'open-inference.proto'),
+      });
     case 'immediate':
       return createImmediateAccelerator(deps);
     case 'simulated':

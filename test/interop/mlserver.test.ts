@@ -4,8 +4,21 @@ describeServer({
   name: 'mlserver',
   modelName: '{family}',
   modelVersion: '{version}',
-  form: 'json',
-  forms: ['json'],
+  over: {
+    http: {
+      form: 'numbers',
+      forms: ['numbers'],
+      readsVersions: true,
+      refusal: /HTTP [45]\d\d: .*idx=99 must be within/,
+    },
+    grpc: {
+      form: 'bytes',
+      forms: ['bytes', 'numbers'],
+      readsVersions: true,
+      refusal: /gRPC INTERNAL: .*idx=99 must be within/,
+    },
+  },
   paths: ['toy/versions/1', 'ranker/versions/1'],
   restarts: false,
+  isKilled: true,
 });

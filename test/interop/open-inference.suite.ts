@@ -10,8 +10,11 @@ import { seededRandom } from '../../src/core/random/seeded-random.ts';
 import { checkGolden } from '../../src/inference/golden-check.ts';
 import { createOnnxCpuAccelerator } from '../../src/inference/onnx-cpu/accelerator.ts';
 import { createOpenInferenceAccelerator } from '../../src/inference/open-inference/accelerator.ts';
-import type { TensorForm } from '../../src/inference/open-inference/message.ts';
-import { OpenInferenceServer, type ServedModel } from '../../src/inference/open-inference/server.ts';
+import { GrpcClient } from '../../src/inference/open-inference/grpc-client.ts';
+import { HttpClient } from '../../src/inference/open-inference/http-client.ts';
+import type { ServedModel } from '../../src/inference/open-inference/protocol-client.ts';
+import { OpenInferenceServer, type ServerOptions } from '../../src/inference/open-inference/server.ts';
+import type { TensorForm } from '../../src/inference/open-inference/tensors.ts';
 import { type ModelRepository, openRepository } from '../../src/inference/repository/open-repository.ts';
 import type { Accelerator, ItemResult, LoadedModel, ScoreItem } from '../../src/ports/accelerator.ts';
 import { embeddedTransport } from '../../src/wiring/embedded-transport.ts';
@@ -19,26 +22,49 @@ import { rankerItem, scoresOf } from '../conformance/accelerator.fixture.ts';
 import { describeAccelerator } from '../conformance/accelerator.suite.ts';
 import { temporaryFolder } from '../unit/cli/temporary-folder.ts';
 import { buildTable, TABLE, textIds } from '../unit/inference/items/table.fixture.ts';
+import { PROTO_FILE } from '../unit/inference/open-inference/grpc-server.ts';
 import { toyFiles, toyItem, toyRequest, toyScores, writeVersion } from '../unit/inference/toy-model.ts';
 import type { ServerName } from './environments.ts';
 import { type RealServer, startRealServer } from './real-server.ts';
+
+type Protocol = ServerOptions['protocol'];
+
+/** What a server does over one of the protocols. */
+export interface ServedOver {
+  /** The form that a worker finds, and every form that the server takes and gives. */
+  form: TensorForm;
+  forms: readonly TensorForm[];
+  /** Whether it looks at the version that a request names: where it does not, any will do. */
+  readsVersions: boolean;
+  /** What it says of a request that the graph cannot take. */
+  refusal: RegExp;
+}
 
 export interface ServerUnderTest {
   name: ServerName;
   /** How a worker's settings name its models; `{family}` and `{version}` stand for ours. */
   modelName: string;
   modelVersion: string;
-  /** The form that a worker finds, and every form that the server takes and gives. */
-  form: TensorForm;
-  forms: readonly TensorForm[];
+  over: Readonly<Record<Protocol, ServedOver>>;
   /** How it names each model, for the question whether it is ready. */
   paths: readonly string[];
   /** Whether it is started again in a test, which takes long: Triton alone answers before it has its models. */
   restarts: boolean;
+  /** Whether it is killed in a test: what PyTriton started would outlive it. */
+  isKilled: boolean;
 }
 
+const PROTOCOLS: readonly Protocol[] = ['http', 'grpc'];
+const CLIENTS = { http: HttpClient, grpc: GrpcClient } as const;
+/** What is said of a model or version that is not there. */
+const LACKING: Readonly<Record<Protocol, RegExp>> = {
+  http: /HTTP (4\d\d|501): \w+/,
+  grpc: /gRPC (NOT_FOUND|INVALID_ARGUMENT|UNAVAILABLE): \w+/,
+};
 const FAMILIES = ['toy', 'ranker'] as const;
 const clock = systemClock();
+/** A model that is not there may come yet, where a server says so: then that is waited for. */
+const REFUSED_WITHIN_MS = 2_000;
 /** Far more than a call needs on a busy machine. */
 const PATIENCE_MS = 30_000;
 const TOLERANCE = 1e-5;
@@ -58,18 +84,30 @@ export function describeServer(subject: ServerUnderTest): void {
     await server?.close();
   });
 
-  const open = (models: ModelRepository, names: Partial<ServerUnderTest> = {}): Accelerator => {
+  describe.each(PROTOCOLS)('over %s', (protocol) => {
+    describeProtocol(subject, protocol, () => ({ server, repository }));
+  });
+}
+
+type Started = { server: RealServer; repository: ModelRepository };
+
+function describeProtocol(subject: ServerUnderTest, protocol: Protocol, started: () => Started): void {
+  const over = subject.over[protocol];
+  const options = (): ServerOptions => ({
+    protocol,
+    url: started().server.urls[protocol],
+    protoFile: PROTO_FILE,
+    timeoutMs: PATIENCE_MS,
+  });
+  const open = (
+    models: ModelRepository,
+    names: Partial<ServerUnderTest> = {},
+    timeoutMs = PATIENCE_MS,
+  ): Accelerator => {
     const { modelName, modelVersion } = { ...subject, ...names };
     return createOpenInferenceAccelerator(
       { repository: models, clock },
-      {
-        url: server.url,
-        kernels: ['dense'],
-        memories: ['host'],
-        timeoutMs: PATIENCE_MS,
-        modelName,
-        modelVersion,
-      },
+      { ...options(), kernels: ['dense'], memories: ['host'], timeoutMs, modelName, modelVersion },
     );
   };
 
@@ -81,10 +119,11 @@ export function describeServer(subject: ServerUnderTest): void {
   });
 
   describe('a model', () => {
-    it.each(subject.forms.flatMap((form) => FAMILIES.map((family) => [form, family] as const)))(
+    it.each(over.forms.flatMap((form) => FAMILIES.map((family) => [form, family] as const)))(
       'with tensors as %s holds every golden case of %s',
       async (form, family) => {
-        const client = new OpenInferenceServer({ url: server.url, timeoutMs: PATIENCE_MS }, clock);
+        const client = new OpenInferenceServer(options(), clock);
+        const { repository } = started();
         const version = repository.version(family, '1');
         const golden = await repository.readGolden(version);
         const served = servedAs(subject, family);
@@ -99,11 +138,12 @@ export function describeServer(subject: ServerUnderTest): void {
           (_, message) => new Error(message) as never,
         );
         expect(calls).toBe(golden.cases.length);
+        client.close();
       },
     );
 
     it('is described as its graph is', async () => {
-      const client = new OpenInferenceServer({ url: server.url, timeoutMs: PATIENCE_MS }, clock);
+      const client = new OpenInferenceServer(options(), clock);
       await client.ready();
       const signature = await client.signature(servedAs(subject, 'toy'));
       expect(signature?.inputs).toEqual(
@@ -114,21 +154,23 @@ export function describeServer(subject: ServerUnderTest): void {
         ]),
       );
       expect(signature?.outputs.map(({ name }) => name).sort()).toEqual(['click', 'match']);
+      client.close();
     });
 
     it.each([
       ['model', { modelName: 'nobody' }],
-      ['version', { modelVersion: '999' }],
-    ])('is refused where the server has no such %s', async (_, names) => {
-      const accelerator = open(repository, names);
+      ...(over.readsVersions ? [['version', { modelVersion: '999' }] as const] : []),
+    ] as const)('is refused where the server has no such %s', async (_, names) => {
+      const accelerator = open(started().repository, names, REFUSED_WITHIN_MS);
       await expect(accelerator.load('toy', '1')).rejects.toMatchObject({
         code: 'INVALID_MODEL',
-        message: expect.stringMatching(/HTTP (4\d\d|501): \w+/),
+        message: expect.stringMatching(LACKING[protocol]),
       });
       await accelerator.close();
     });
 
     it('gives the scores that onnx-cpu gives, for any number of candidates and with or without a history', async () => {
+      const { repository } = started();
       const accelerator = open(repository);
       const cpu = createOnnxCpuAccelerator({ repository, clock }, { intraOpThreads: 1 });
       const [served, local] = [await accelerator.load('ranker', '1'), await cpu.load('ranker', '1')];
@@ -166,7 +208,7 @@ export function describeServer(subject: ServerUnderTest): void {
     let model: LoadedModel;
 
     beforeAll(async () => {
-      accelerator = open(repository);
+      accelerator = open(started().repository);
       model = await accelerator.load('toy', '1');
     });
     afterAll(async () => {
@@ -179,15 +221,13 @@ export function describeServer(subject: ServerUnderTest): void {
     const slow = toyItem({ ...toyRequest(1, 2, 1), user: SLOW_USER });
     const poison = toyItem({ ...toyRequest(1, 2, 1), segment: 99 });
 
-    it(`has found that tensors travel as ${subject.form}, and asks no more`, async () => {
-      const fetched = vi.spyOn(globalThis, 'fetch');
+    it(`has found that tensors travel as ${over.form}, and asks no more`, async () => {
+      const inferred = vi.spyOn(CLIENTS[protocol].prototype, 'infer');
       try {
         for (let n = 0; n < 2; n += 1) expect((await run([good])).items.map(statusOf)).toEqual(['scored']);
-        const types = fetched.mock.calls.map(([, init]) => new Headers(init?.headers).get('content-type'));
-        const type = subject.form === 'binary' ? 'application/octet-stream' : 'application/json';
-        expect(types).toEqual([type, type]);
+        expect(inferred.mock.calls.map(([, form]) => form)).toEqual([over.form, over.form]);
       } finally {
-        fetched.mockRestore();
+        inferred.mockRestore();
       }
     });
 
@@ -207,12 +247,30 @@ export function describeServer(subject: ServerUnderTest): void {
       expect((await run([good, poison])).items.map(statusOf)).toEqual(['scored', 'failed']);
       await expect(run([poison])).rejects.toMatchObject({
         code: 'MODEL_FAILED',
-        message: expect.stringMatching(/HTTP [45]\d\d: .*idx=99 must be within/),
+        message: expect.stringMatching(over.refusal),
       });
     });
 
+    if (subject.isKilled) {
+      it('loses no request to a server that is killed in the midst of a call, and started again', async () => {
+        const { server } = started();
+        const inferred = vi.spyOn(CLIENTS[protocol].prototype, 'infer');
+        try {
+          const answered = run([slow, good], 4 * PATIENCE_MS);
+          await expect.poll(() => inferred.mock.calls.length, { timeout: PATIENCE_MS }).toBe(1);
+          await server.process.kill();
+          await server.process.start();
+          expect((await answered).items.map(statusOf)).toEqual(['scored', 'scored']);
+          expect(inferred.mock.calls.length).toBeGreaterThan(1);
+        } finally {
+          inferred.mockRestore();
+        }
+      });
+    }
+
     if (subject.restarts) {
       it('loses no request to a server that is started again', async () => {
+        const { server } = started();
         await server.process.stop();
         expect((await run([good, good], 300)).items.map(statusOf)).toEqual(['failed', 'failed']);
         const [{ items }] = await Promise.all([run([good], 4 * PATIENCE_MS), server.process.start()]);
@@ -222,6 +280,7 @@ export function describeServer(subject: ServerUnderTest): void {
   });
 
   it('computes for a whole pipeline', async () => {
+    const { server } = started();
     const { settings } = loadSettings(
       {},
       {
@@ -229,7 +288,8 @@ export function describeServer(subject: ServerUnderTest): void {
         policy: 'examples/policies/one-pool.yaml',
         models: server.models,
         'worker.backend': 'open-inference',
-        'openInference.url': server.url,
+        'openInference.protocol': protocol,
+        'openInference.url': server.urls[protocol],
         'openInference.modelName': subject.modelName,
         'openInference.modelVersion': subject.modelVersion,
       },

@@ -9,7 +9,7 @@ import { pythonFlags, pythonWith, type ServerName } from './environments.ts';
 
 /** A server that others wrote, with the toy model and the committed ranker. */
 export interface RealServer {
-  readonly url: string;
+  readonly urls: Readonly<Record<'http' | 'grpc', string>>;
   readonly process: ServiceProcess;
   /** Its models' folder, from which a worker reads config.yaml and the golden cases. */
   readonly models: string;
@@ -24,7 +24,7 @@ export async function startRealServer(server: ServerName, paths: readonly string
   await writeVersion(models, toyFiles());
   await cp('models/repository/ranker/1', join(models, 'ranker/1'), { recursive: true });
   const [http = 0, grpc = 0, metrics = 0] = await freePorts(3);
-  const url = `http://127.0.0.1:${http}`;
+  const urls = { http: `http://127.0.0.1:${http}`, grpc: `http://127.0.0.1:${grpc}` };
   const process = createServiceProcess(
     {
       name: server,
@@ -41,7 +41,7 @@ export async function startRealServer(server: ServerName, paths: readonly string
       workingDirectory: folder,
       logFile: join(folder, 'server.log'),
       probe: async () => {
-        const ready = paths.map((path) => urlAnswers(`${url}/v2/models/${path}/ready`));
+        const ready = paths.map((path) => urlAnswers(`${urls.http}/v2/models/${path}/ready`));
         return (await Promise.all(ready)).every(Boolean);
       },
     },
@@ -57,5 +57,5 @@ export async function startRealServer(server: ServerName, paths: readonly string
     await close();
     throw error;
   }
-  return { url, process, models, close };
+  return { urls, process, models, close };
 }

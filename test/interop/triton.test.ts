@@ -4,8 +4,21 @@ describeServer({
   name: 'triton',
   modelName: '{family}',
   modelVersion: '{version}',
-  form: 'binary',
-  forms: ['binary', 'json'],
+  over: {
+    http: {
+      form: 'bytes',
+      forms: ['bytes', 'numbers'],
+      readsVersions: true,
+      refusal: /HTTP [45]\d\d: .*idx=99 must be within/,
+    },
+    grpc: {
+      form: 'bytes',
+      forms: ['bytes', 'numbers'],
+      readsVersions: true,
+      refusal: /gRPC INTERNAL: .*idx=99 must be within/,
+    },
+  },
   paths: ['toy/versions/1', 'ranker/versions/1'],
   restarts: true,
+  isKilled: false,
 });

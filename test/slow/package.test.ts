@@ -104,6 +104,7 @@ describe('the packed package', () => {
     'dist/src/cli/main.js',
     'dist/services/request-router/main.js',
     'schemas/score-request.v1.avsc',
+    'schemas/open-inference.proto',
     'models/repository/ranker/1/model.onnx',
     'models/catalogue/items.json',
     'examples/requests/ranker.json',

@@ -8,8 +8,9 @@ import { createSlabArena } from '../memory/slab-arena.ts';
 import { PackedModel } from '../packed-model.ts';
 import type { ModelVersion } from '../repository/model-version.ts';
 import type { ModelRepository } from '../repository/open-repository.ts';
-import type { TensorForm } from './message.ts';
-import { OpenInferenceServer, type ServedModel, type ServerOptions } from './server.ts';
+import type { ServedModel } from './protocol-client.ts';
+import { OpenInferenceServer, type ServerOptions } from './server.ts';
+import type { TensorForm } from './tensors.ts';
 
 export interface OpenInferenceOptions extends ServerOptions {
   /** The server's names of a version; `{family}` and `{version}` stand for ours. No version is named where empty. */
@@ -113,18 +114,18 @@ async function formOf(
 ): Promise<TensorForm> {
   let wasReached = true;
   const inBytes: RunGraph = async (call) => {
-    const answer = await runIn('binary')(call);
+    const answer = await runIn('bytes')(call);
     wasReached = answer.kind !== 'unavailable';
     return answer;
   };
   try {
     await check(inBytes);
-    return 'binary';
+    return 'bytes';
   } catch (error) {
     // One that was away has said nothing about bytes, and what is found here stays for as long as the version is loaded.
     if (!wasReached) throw error;
-    await check(runIn('json'));
-    return 'json';
+    await check(runIn('numbers'));
+    return 'numbers';
   }
 }
 

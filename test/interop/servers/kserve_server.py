@@ -6,6 +6,7 @@ import graphs
 
 GIVEN = graphs.arguments()
 
+import grpc.aio._server  # noqa: E402
 import kserve  # noqa: E402
 import uvicorn  # noqa: E402
 
@@ -18,6 +19,14 @@ class Loopback(uvicorn.Config):
 
 
 uvicorn.Config = Loopback
+
+
+class LoopbackGrpc(grpc.aio._server.Server):
+    def add_insecure_port(self, address: str) -> int:
+        return super().add_insecure_port(address.replace("[::]", "127.0.0.1"))
+
+
+grpc.aio._server.Server = LoopbackGrpc
 
 
 class OnnxModel(kserve.Model):
@@ -54,4 +63,4 @@ class OnnxModel(kserve.Model):
 if __name__ == "__main__":
     # KServe's server has no versions: one name for each.
     models = [OnnxModel(f"{family}-{version}", graph) for (family, version), graph in graphs.load(GIVEN.models).items()]
-    kserve.ModelServer(http_port=GIVEN.http_port, workers=1, enable_grpc=False).start(models)
+    kserve.ModelServer(http_port=GIVEN.http_port, grpc_port=GIVEN.grpc_port, workers=1).start(models)

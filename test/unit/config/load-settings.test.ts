@@ -93,6 +93,14 @@ describe('settings', () => {
       /MILLRACE_TOPOLOGY.*"splitt".*split, fused/,
     ],
     ['a number out of bounds', { MILLRACE_TRIES: '0' }, /MILLRACE_TRIES.*got 0.*1 … 100/],
+    [
+      'an address with a path where gRPC has none',
+      {
+        MILLRACE_OPEN_INFERENCE_PROTOCOL: 'grpc',
+        MILLRACE_OPEN_INFERENCE_URL: 'http://host:1/path',
+      },
+      /MILLRACE_OPEN_INFERENCE_URL.*"http:\/\/host:1\/path".*without a path/,
+    ],
     ['a number that is none', { MILLRACE_TRIES: 'many' }, /MILLRACE_TRIES.*"many"/],
     ['one item of a list', { MILLRACE_KAFKA_BROKERS: 'a:1,b' }, /MILLRACE_KAFKA_BROKERS.*"b".*host:port/],
     [

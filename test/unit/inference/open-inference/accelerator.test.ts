@@ -8,7 +8,7 @@ import { createOpenInferenceAccelerator } from '../../../../src/inference/open-i
 import { openRepository } from '../../../../src/inference/repository/open-repository.ts';
 import type { Accelerator, ItemResult } from '../../../../src/ports/accelerator.ts';
 import { toyFiles, toyGraph, toyItem, toyRequest, toyScores, writeVersion } from '../toy-model.ts';
-import { fail, type ProtocolServer, type ProtocolServerOptions, protocolServer } from './protocol-server.ts';
+import { fail, type ProtocolServer, type ProtocolServerOptions, protocolServer } from './http-server.ts';
 
 const clock = systemClock();
 const request = toyRequest(3, 4, 2);
@@ -40,7 +40,9 @@ async function connect(
   accelerator = createOpenInferenceAccelerator(
     { repository, clock },
     {
+      protocol: 'http',
       url,
+      protoFile: '',
       modelName: '{family}',
       modelVersion: '{version}',
       kernels: ['dense'],

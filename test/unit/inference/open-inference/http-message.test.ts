@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { GraphCall } from '../../../../src/inference/graph-call.ts';
-import { decodeInfer, encodeInfer } from '../../../../src/inference/open-inference/message.ts';
+import { decodeInfer, encodeInfer } from '../../../../src/inference/open-inference/http-message.ts';
 
 /** Two inputs and room for two outputs of three values each. */
 function call(floats: readonly number[] = [1, -2.5], index: readonly bigint[] = [0n, 7n, -1n]): GraphCall {
@@ -34,7 +34,7 @@ const B = { name: 'b', datatype: 'FP32', shape: [3], data: [4, 5, 6] };
 
 describe('encodeInfer', () => {
   it('puts the bytes of each tensor after the JSON, in order, and tells the sizes', () => {
-    const { headers, body } = encodeInfer(call(), 'binary', '7', 1_500);
+    const { headers, body } = encodeInfer(call(), 'bytes', '7', 1_500);
     const length = Number(headers['inference-header-content-length']);
     expect(JSON.parse(Buffer.from(body).toString('utf8', 0, length))).toEqual({
       id: '7',
@@ -55,7 +55,7 @@ describe('encodeInfer', () => {
   });
 
   it('writes numbers where the server takes no bytes', () => {
-    const { headers, body } = encodeInfer(call(), 'json', '7', 1_500);
+    const { headers, body } = encodeInfer(call(), 'numbers', '7', 1_500);
     expect(headers).toEqual({ 'content-type': 'application/json' });
     expect(JSON.parse(Buffer.from(body).toString())).toMatchObject({
       inputs: [{ data: [1, -2.5] }, { data: [0, 7, -1] }],
@@ -63,7 +63,7 @@ describe('encodeInfer', () => {
     });
   });
 
-  it.each(['binary', 'json'] as const)('sends no tensor without elements (%s)', (form) => {
+  it.each(['bytes', 'numbers'] as const)('sends no tensor without elements (%s)', (form) => {
     const { slab, outputs } = call([1, 2]);
     const history = { name: 'history', datatype: 'FP32' as const, offset: 0, dims: [1, 0, 2] };
     const { headers, body } = encodeInfer({ slab, feeds: [history], outputs }, form, '7', 1_500);
@@ -71,7 +71,7 @@ describe('encodeInfer', () => {
     const text = Buffer.from(body).toString('utf8', 0, length === undefined ? undefined : Number(length));
     const [sent] = JSON.parse(text).inputs;
     expect(sent.shape).toEqual([1, 1, 2]);
-    if (form === 'json') expect(sent.data).toEqual([0, 0]);
+    if (form === 'numbers') expect(sent.data).toEqual([0, 0]);
     else expect(Buffer.from(body).subarray(Number(length))).toEqual(Buffer.alloc(8));
   });
 
@@ -80,7 +80,7 @@ describe('encodeInfer', () => {
       fc.property(
         fc.array(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), { minLength: 1 }),
         (index) => {
-          const { body } = encodeInfer(call([1], index.slice(0, 8)), 'json', '7', 1_500);
+          const { body } = encodeInfer(call([1], index.slice(0, 8)), 'numbers', '7', 1_500);
           const digits = /"datatype":"INT64","data":\[([^\]]*)\]/.exec(Buffer.from(body).toString())?.[1];
           expect(digits?.split(',').map(BigInt)).toEqual(index.slice(0, 8));
         },
@@ -93,7 +93,7 @@ describe('encodeInfer', () => {
       fc.property(
         fc.array(fc.float({ noNaN: true, noDefaultInfinity: true }), { minLength: 1, maxLength: 16 }),
         (floats) => {
-          const { body } = encodeInfer(call(floats), 'json', '7', 1_500);
+          const { body } = encodeInfer(call(floats), 'numbers', '7', 1_500);
           const [x] = JSON.parse(Buffer.from(body).toString()).inputs;
           expect(Float32Array.from(x.data)).toEqual(Float32Array.from(floats, (value) => value + 0));
         },
