@@ -142,7 +142,11 @@ async function measureRouters(world: World, options: Options, stack: Stack | und
     const verdicts = await measureVerdicts(world, subscribers, options.rounds);
     const stale = await measureDisconnects(world, subscribers, options.rounds);
     const rows: BenchRow[] = [
-      { metric: `pointer in Redis → 99 % of ${many} on stable, median`, value: percentile(verdicts, 0.5), unit: 'ms' },
+      {
+        metric: `pointer in Redis → 99 % of ${many} on stable, median`,
+        value: percentile(verdicts, 0.5),
+        unit: 'ms',
+      },
       {
         metric: `pointer in Redis → 99 % of ${many} on stable, worst of ${verdicts.length}`,
         value: Math.max(...verdicts),
