@@ -1,3 +1,5 @@
+import type { Density } from '../ports/accelerator.ts';
+
 /** A tensor in a slab. */
 export interface SlabTensor {
   name: string;
@@ -32,10 +34,13 @@ export interface GraphCall {
 
 /** `slab`: where the outputs are, which need not be the object that was given; of a failed call, where it is still of use. */
 export type GraphAnswer =
-  | { kind: 'ran'; slab: ArrayBuffer; computeMs: number }
+  | { kind: 'ran'; slab: ArrayBuffer; computeMs: number; density?: Density }
   | { kind: 'failed'; message: string; slab?: ArrayBuffer; computeMs: number }
   /** What computes could not be reached in time: no fault of what was given. */
   | { kind: 'unavailable'; message: string; slab: ArrayBuffer };
 
 /** The graph of a loaded version, wherever it computes. */
 export type RunGraph = (call: GraphCall) => Promise<GraphAnswer>;
+
+/** It, by whichever of its kernels is named. */
+export type RunKernel = (call: GraphCall, kernel: string) => Promise<GraphAnswer>;

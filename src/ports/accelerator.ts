@@ -36,6 +36,12 @@ export interface ItemScores {
 /** Per item: scores, or why this item alone could not be scored (bad tensor, non-finite value). */
 export type ItemResult = { status: 'scored'; scores: ItemScores } | { status: 'failed'; error: Error };
 
+/** Values of the inputs that were multiplied, and how many of them were not zero. */
+export interface Density {
+  values: number;
+  nonZeros: number;
+}
+
 export interface BatchResult {
   /** In the order of the batch's items. */
   items: ItemResult[];
@@ -43,6 +49,8 @@ export interface BatchResult {
   computeMs: number;
   /** Bytes packed for the accelerator and read back. */
   bytesMoved: number;
+  /** Where the kernel went through inputs for their non-zeros. */
+  density?: Density;
 }
 
 export interface AcceleratorCapabilities {
@@ -59,6 +67,8 @@ export interface LoadedModel {
   readonly family: string;
   readonly version: string;
   readonly variant: 'baseline' | 'enhanced';
+  /** Those of the accelerator's kernels that can run it, the one for want of another first; all of them where it is left out. */
+  readonly kernels?: readonly string[];
   /**
    * Runs one batch, its tensors in the memory domain where there is more than one. Rejects only when the whole batch failed (MillraceError
    * MODEL_FAILED); bad items fail by themselves, and so do all of them, without a rejection, where what computes could not be reached in time: that

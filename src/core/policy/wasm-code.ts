@@ -1,8 +1,17 @@
-/** Code of a WebAssembly function, byte by byte, and the module around it (WebAssembly Core Specification 2.0, section 5). */
+import {
+  KIND,
+  MODULE_HEADER,
+  NO_VALUE,
+  name,
+  SECTION,
+  section,
+  signed,
+  unsigned,
+  VALUE,
+} from '../wasm/binary.ts';
 
-const VALUE = { i32: 0x7f, f64: 0x7c } as const;
-const SECTION = { type: 1, import: 2, function: 3, export: 7, code: 10 } as const;
-const KIND = { function: 0, memory: 2 } as const;
+/** Code of a WebAssembly function, byte by byte, and the module around it. */
+
 const OPCODE = {
   unreachable: 0x00,
   block: 0x02,
@@ -22,7 +31,6 @@ const OPCODE = {
   f64Ge: 0x66,
   i32And: 0x71,
 } as const;
-const NO_VALUE = 0x40;
 const FIRST_BYTES = 1_024;
 const DOUBLE_BYTES = 8;
 /** Alignment of a double, as a power of two. */
@@ -90,7 +98,7 @@ export class WasmCode {
     const bodyBytes = oneDouble.length + this.#length + 1;
     const bodySize = unsigned(bodyBytes);
     const head = [
-      [0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
+      MODULE_HEADER,
       section(SECTION.type, [
         [0x60, 0, 1, VALUE.i32],
         [0x60, 1, VALUE.i32, 1, VALUE.f64],
@@ -124,40 +132,4 @@ export class WasmCode {
     grown.set(this.#bytes);
     this.#bytes = grown;
   }
-}
-
-function section(id: number, items: readonly (readonly number[])[]): number[] {
-  return [id, ...sized([...unsigned(items.length), ...items.flat()])];
-}
-
-function sized(bytes: readonly number[]): number[] {
-  return unsigned(bytes.length).concat(bytes);
-}
-
-function name(text: string): number[] {
-  return sized([...new TextEncoder().encode(text)]);
-}
-
-/** LEB128. */
-function unsigned(value: number): number[] {
-  const bytes: number[] = [];
-  let rest = value;
-  while (rest > 0x7f) {
-    bytes.push((rest & 0x7f) | 0x80);
-    rest >>>= 7;
-  }
-  bytes.push(rest);
-  return bytes;
-}
-
-/** LEB128 of a number of at least 0: the sixth bit of the last byte is its sign. */
-function signed(value: number): number[] {
-  const bytes: number[] = [];
-  let rest = value;
-  while (rest > 0x3f) {
-    bytes.push((rest & 0x7f) | 0x80);
-    rest >>>= 7;
-  }
-  bytes.push(rest);
-  return bytes;
 }

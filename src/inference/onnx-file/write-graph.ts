@@ -77,3 +77,7 @@ export function intsAttribute(name: string, values: readonly number[]): Attribut
     ints: values.map(BigInt),
   });
 }
+
+export function floatAttribute(name: string, value: number): AttributeProto {
+  return create(AttributeProtoSchema, { name, type: AttributeProto_AttributeType.FLOAT, f: value });
+}

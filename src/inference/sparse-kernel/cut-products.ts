@@ -1,0 +1,149 @@
+import { floatOf, intOf } from '../onnx-file/attributes.ts';
+import { floatsOf } from '../onnx-file/constant.ts';
+import type { OnnxConstant, OnnxGraph, OnnxNode, OnnxValue } from '../onnx-file/graph.ts';
+import { TensorProto_DataType } from '../onnx-file/onnx-proto.ts';
+import type { ProductWeights } from './sparse-product.ts';
+
+/** A product that was cut out of a graph. */
+export interface CutProduct extends ProductWeights {
+  /** The input of the graph whose rows it multiplies. */
+  input: string;
+  /** The input of the rest that takes what it gives. */
+  output: string;
+}
+
+export type Cut =
+  | { kind: 'cut'; rest: OnnxGraph; products: readonly CutProduct[] }
+  /** `why` names the nodes that stand against it. */
+  | { kind: 'refused'; why: string };
+
+/** Of a row of the result: its kernel has code for each tile of columns. */
+const COLUMNS_MAX = 4_096;
+const WEIGHTS_MAX = 64 * 1024 * 1024;
+
+/**
+ * Cuts a graph behind the products of its inputs with constants, MatMul or Gemm: what they give becomes an input of the rest. An input that
+ * something else reads, too, stays one.
+ * @param inputs those that may be sparse; of the others nothing is cut
+ */
+export function cutProducts(graph: OnnxGraph, inputs: readonly string[]): Cut {
+  const sparse = graph.inputs.filter(
+    ({ name, type }) => type === TensorProto_DataType.FLOAT && inputs.includes(name),
+  );
+  const products: CutProduct[] = [];
+  const refusals: string[] = [];
+  const nodes = graph.nodes.flatMap((node): OnnxNode[] => {
+    const input = sparse.find(({ name }) => node.inputs.includes(name));
+    if (input === undefined) return [node];
+    const product = productOf(node, input, graph.constants);
+    if (typeof product === 'string') {
+      refusals.push(`node ${node.name}, ${node.op}(${node.inputs.join(', ')}): ${product}`);
+      return [node];
+    }
+    products.push(product);
+    return [restOf(node, product, addend(node, graph.constants, product.columns))];
+  });
+  if (products.length === 0) return { kind: 'refused', why: refusalOf(refusals) };
+  return { kind: 'cut', rest: restGraph(graph, nodes, products), products };
+}
+
+function refusalOf(refusals: readonly string[]): string {
+  if (refusals.length === 0) return 'it has no candidate input of FP32 that a node reads';
+  return `no product with weights of its own takes a candidate input: ${refusals.join('; ')}`;
+}
+
+function restGraph(graph: OnnxGraph, nodes: readonly OnnxNode[], products: readonly CutProduct[]): OnnxGraph {
+  const cut = products.map(({ input }) => input);
+  const read = new Set([...nodes.flatMap((node) => node.inputs), ...graph.outputs.map(({ name }) => name)]);
+  const kept = graph.inputs.filter(({ name }) => read.has(name) || !cut.includes(name));
+  const given = products.map(({ input, output, columns }): OnnxValue => {
+    const shape = graph.inputs.find(({ name }) => name === input)?.shape;
+    return {
+      name: output,
+      type: TensorProto_DataType.FLOAT,
+      shape: shape === undefined ? undefined : [...shape.slice(0, -1), columns],
+    };
+  });
+  return { ...graph, name: `${graph.name}, behind its first layer`, inputs: [...kept, ...given], nodes };
+}
+
+/** In the node's place: adds what each row has of its own, or only gives the result the name that others know. */
+function restOf(node: OnnxNode, { output }: CutProduct, more: string | undefined): OnnxNode {
+  const op = more === undefined ? 'Identity' : 'Add';
+  return { ...node, op, inputs: more === undefined ? [output] : [output, more], attributes: [] };
+}
+
+/** @returns why it is none, where it is none */
+function productOf(
+  node: OnnxNode,
+  { name: input, shape }: OnnxValue,
+  constants: OnnxGraph['constants'],
+): CutProduct | string {
+  if (node.op !== 'MatMul' && node.op !== 'Gemm') return 'no product of a matrix';
+  const [first, second = ''] = node.inputs;
+  const constant = constants.get(second);
+  const weights = constant === undefined ? undefined : matrixOf(node, constant);
+  if (first !== input || weights === undefined) return `${second} is no matrix of FP32 that the file holds`;
+  if (intOf(node, 'transA', 0) !== 0) return 'it turns its input';
+  if (shape?.at(-1) !== weights.inner) return `the rows of ${input} are not of ${weights.inner} values`;
+  if (weights.columns > COLUMNS_MAX || weights.weights.length > WEIGHTS_MAX)
+    return `its weights are [${weights.inner}, ${weights.columns}], more than ${COLUMNS_MAX} columns or ${WEIGHTS_MAX} values`;
+  const added = addend(node, constants, weights.columns);
+  if (added !== undefined && floatOf(node, 'beta', 1) !== 1) return `it scales ${added} by beta`;
+  const output = `${node.outputs[0] ?? ''}, of non-zeros`;
+  return { input, output, ...weights, bias: biasOf(node, constants, weights.columns) };
+}
+
+/** [K, H] with `alpha` in it. */
+function matrixOf(
+  node: OnnxNode,
+  { type, dims, bytes }: OnnxConstant,
+): Omit<ProductWeights, 'bias'> | undefined {
+  const values = floatsOf({ type, dims, bytes });
+  const [rows, columns] = dims;
+  if (values === undefined || rows === undefined || columns === undefined || dims.length > 2)
+    return undefined;
+  if (values.length === 0) return undefined;
+  const alpha = floatOf(node, 'alpha', 1);
+  if (alpha !== 1)
+    values.forEach((value, n) => {
+      values[n] = value * alpha;
+    });
+  if (node.op === 'MatMul' || intOf(node, 'transB', 0) === 0)
+    return { inner: rows, columns, weights: values };
+  return { inner: columns, columns: rows, weights: transposed(values, rows, columns) };
+}
+
+function transposed(values: Float32Array, rows: number, columns: number): Float32Array {
+  const turned = new Float32Array(values.length);
+  for (let row = 0; row < rows; row += 1)
+    for (let column = 0; column < columns; column += 1)
+      turned[column * rows + row] = values[row * columns + column] ?? 0;
+  return turned;
+}
+
+/** What Gemm adds alike to every row, with `beta` in it. */
+function biasOf(
+  node: OnnxNode,
+  constants: OnnxGraph['constants'],
+  columns: number,
+): Float32Array | undefined {
+  const values = sameInEveryRow(constants.get(node.inputs[2] ?? ''), columns);
+  const beta = floatOf(node, 'beta', 1);
+  return values?.map((value) => value * beta);
+}
+
+/** What Gemm adds that is not alike for all rows. */
+function addend(node: OnnxNode, constants: OnnxGraph['constants'], columns: number): string | undefined {
+  const name = node.op === 'Gemm' ? (node.inputs[2] ?? '') : '';
+  if (name === '' || sameInEveryRow(constants.get(name), columns) !== undefined) return undefined;
+  return name;
+}
+
+function sameInEveryRow(constant: OnnxConstant | undefined, columns: number): Float32Array | undefined {
+  const values = constant === undefined ? undefined : floatsOf(constant);
+  if (values === undefined || constant === undefined) return undefined;
+  if (constant.dims.slice(0, -1).some((size) => size !== 1)) return undefined;
+  if (values.length === columns) return values;
+  return values.length === 1 ? new Float32Array(columns).fill(values[0] ?? 0) : undefined;
+}

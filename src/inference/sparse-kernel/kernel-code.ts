@@ -1,0 +1,241 @@
+import {
+  KIND,
+  MODULE_HEADER,
+  NO_VALUE,
+  name,
+  SECTION,
+  section,
+  signed,
+  sized,
+  unsigned,
+  VALUE,
+} from '../../core/wasm/binary.ts';
+import { type KernelLayout, LANES, VECTOR_BYTES } from './kernel-layout.ts';
+
+/**
+ * The code of one product, its sizes and places in memory written in: `run(x, y, rows)` gives y[row, :] = bias + Σ x[row, k] · W[k, :] over the k
+ * whose x[row, k] is not zero, and returns how many those were.
+ *
+ * Each row is gone through once for its non-zeros: four values at a time, without a branch, the places of those that are not zero are packed to the
+ * left (a shuffle that their bit mask picks) into a list. Then, for each tile of columns, the list is gone through with the tile's sums in registers.
+ *
+ * Relaxed SIMD: a product and its sum are rounded once where the CPU can (as ONNX Runtime has it, too), and shuffles here name no lane that is not there.
+ */
+
+/** Vectors of sums that stay in registers, of the sixteen that x64 has: the factor, a row's vector and what the compiler keeps for itself need the rest. */
+const TILE_VECTORS = 12;
+
+const [X, Y, ROWS, K, PLACE, END, FROM, TOTAL, MASK, FACTOR, INDEX, FIRST_SUM] = [
+  0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
+];
+const I32_LOCALS = 6;
+const V128_LOCALS = 2 + TILE_VECTORS;
+
+const ZEROS: readonly number[] = new Array<number>(VECTOR_BYTES).fill(0);
+/** Where the four values of a vector begin. */
+const LANE_OFFSETS = [
+  [0, 0, 0, 0],
+  [4, 0, 0, 0],
+  [8, 0, 0, 0],
+  [12, 0, 0, 0],
+].flat();
+
+const OP = {
+  block: [0x02, NO_VALUE],
+  loop: [0x03, NO_VALUE],
+  end: [0x0b],
+  i32Load: [0x28, 2, 0],
+  i32Eqz: [0x45],
+  i32LtU: [0x49],
+  i32Popcnt: [0x69],
+  i32Add: [0x6a],
+  i32Sub: [0x6b],
+  i32Mul: [0x6c],
+  i32And: [0x71],
+  i32Shl: [0x74],
+  i32ShrU: [0x76],
+  i32x4Splat: simd(0x11),
+  f32x4Ne: simd(0x42),
+  i32x4Bitmask: simd(0xa4),
+  i32x4Add: simd(0xae),
+  relaxedSwizzle: simd(0x100),
+  relaxedMultiplyAdd: simd(0x105),
+} as const;
+
+type Code = readonly number[];
+
+export function kernelModule(layout: KernelLayout): Uint8Array<ArrayBuffer> {
+  const body = [
+    ...[2, I32_LOCALS, VALUE.i32, V128_LOCALS, VALUE.v128],
+    ...rowLoop(layout),
+    ...get(TOTAL),
+    ...OP.end,
+  ];
+  return Uint8Array.from(
+    [
+      MODULE_HEADER,
+      section(SECTION.type, [[0x60, 3, VALUE.i32, VALUE.i32, VALUE.i32, 1, VALUE.i32]]),
+      section(SECTION.import, [[...name('host'), ...name('memory'), KIND.memory, 0, ...unsigned(1)]]),
+      section(SECTION.function, [[0]]),
+      section(SECTION.export, [[...name('run'), KIND.function, 0]]),
+      section(SECTION.code, [sized(body)]),
+    ].flat(),
+  );
+}
+
+function rowLoop(layout: KernelLayout): Code {
+  const { inner, columns } = layout;
+  return [
+    ...OP.loop,
+    ...listNonZeros(layout),
+    ...tiles(layout),
+    ...advance(X, inner * 4),
+    ...advance(Y, columns * 4),
+    ...[...get(ROWS), ...i32(1), ...OP.i32Sub, ...tee(ROWS), ...branchIf(0)],
+    ...OP.end,
+  ];
+}
+
+/** Writes, as offsets in bytes within the row, where x is not zero; the list's end is at END. */
+function listNonZeros({ inner, list }: KernelLayout): Code {
+  const whole = Math.floor(inner / LANES) * VECTOR_BYTES;
+  const rest = inner % LANES;
+  return [
+    ...[...i32(list), ...set(END)],
+    ...[...bytes(LANE_OFFSETS), ...set(INDEX)],
+    ...[...i32(0), ...set(K)],
+    ...(whole === 0
+      ? []
+      : [
+          ...OP.loop,
+          ...maskOfNonZeros(),
+          ...appendMasked(),
+          ...[...get(K), ...i32(VECTOR_BYTES), ...OP.i32Add, ...tee(K)],
+          ...[...i32(whole), ...OP.i32LtU, ...branchIf(0)],
+          ...OP.end,
+        ]),
+    // Beyond the row's end lies the next row, or slack.
+    ...(rest === 0
+      ? []
+      : [
+          ...maskOfNonZeros(),
+          ...get(MASK),
+          ...i32(2 ** rest - 1),
+          ...OP.i32And,
+          ...set(MASK),
+          ...appendMasked(),
+        ]),
+    ...[
+      ...get(TOTAL),
+      ...get(END),
+      ...i32(list),
+      ...OP.i32Sub,
+      ...i32(2),
+      ...OP.i32ShrU,
+      ...OP.i32Add,
+      ...set(TOTAL),
+    ],
+  ];
+}
+
+/** NaN is not equal to zero, −0 is. */
+function maskOfNonZeros(): Code {
+  return [
+    ...[...get(X), ...get(K), ...OP.i32Add, ...load(0)],
+    ...bytes(ZEROS),
+    ...[...OP.f32x4Ne, ...OP.i32x4Bitmask, ...set(MASK)],
+  ];
+}
+
+function appendMasked(): Code {
+  return [
+    ...get(END),
+    ...get(INDEX),
+    ...[...get(MASK), ...i32(4), ...OP.i32Shl, ...load(0)],
+    ...OP.relaxedSwizzle,
+    ...store(0),
+    ...[...get(END), ...get(MASK), ...OP.i32Popcnt, ...i32(2), ...OP.i32Shl, ...OP.i32Add, ...set(END)],
+    ...[...get(INDEX), ...i32(VECTOR_BYTES), ...OP.i32x4Splat, ...OP.i32x4Add, ...set(INDEX)],
+  ];
+}
+
+function tiles(layout: KernelLayout): Code {
+  const vectors = layout.paddedColumns / LANES;
+  const code: number[] = [];
+  for (let first = 0; first < vectors; first += TILE_VECTORS)
+    code.push(...tile(layout, first, Math.min(TILE_VECTORS, vectors - first)));
+  return code;
+}
+
+/** Stores whole vectors: what the last one has beyond the row's end is overwritten by the next row, or lies in slack. */
+function tile({ paddedColumns, list, bias, weights }: KernelLayout, first: number, vectors: number): Code {
+  const sums = Array.from({ length: vectors }, (_, n) => ({
+    local: FIRST_SUM + n,
+    offset: (first + n) * VECTOR_BYTES,
+  }));
+  return [
+    ...sums.flatMap(({ local, offset }) => [...i32(bias + offset), ...load(0), ...set(local)]),
+    ...OP.block,
+    ...[...i32(list), ...tee(FROM), ...get(END), ...OP.i32LtU, ...OP.i32Eqz, ...branchIf(0)],
+    ...OP.loop,
+    ...[...get(FROM), ...OP.i32Load, ...set(K)],
+    ...[...get(X), ...get(K), ...OP.i32Add, ...loadSplat(), ...set(FACTOR)],
+    // K counts bytes of a row of x, four for each row of the weights.
+    ...[...get(K), ...i32(paddedColumns), ...OP.i32Mul, ...set(PLACE)],
+    ...sums.flatMap(({ local, offset }) => [
+      ...[...get(FACTOR), ...get(PLACE), ...load(weights + offset), ...get(local)],
+      ...[...OP.relaxedMultiplyAdd, ...set(local)],
+    ]),
+    ...[...get(FROM), ...i32(4), ...OP.i32Add, ...tee(FROM)],
+    ...[...get(END), ...OP.i32LtU, ...branchIf(0)],
+    ...OP.end,
+    ...OP.end,
+    ...sums.flatMap(({ local, offset }) => [...get(Y), ...get(local), ...store(offset)]),
+  ];
+}
+
+function get(local: number): Code {
+  return [0x20, local];
+}
+
+function set(local: number): Code {
+  return [0x21, local];
+}
+
+function tee(local: number): Code {
+  return [0x22, local];
+}
+
+function advance(local: number, bytes: number): Code {
+  return [...get(local), ...i32(bytes), ...OP.i32Add, ...set(local)];
+}
+
+function branchIf(depth: number): Code {
+  return [0x0d, depth];
+}
+
+function i32(value: number): Code {
+  return [0x41, ...signed(value)];
+}
+
+function load(offset: number): Code {
+  return [...simd(0x00), 2, ...unsigned(offset)];
+}
+
+function store(offset: number): Code {
+  return [...simd(0x0b), 2, ...unsigned(offset)];
+}
+
+/** One value in all four lanes. */
+function loadSplat(): Code {
+  return [...simd(0x09), 2, 0];
+}
+
+/** A vector of sixteen given bytes. */
+function bytes(constant: readonly number[]): Code {
+  return [...simd(0x0c), ...constant];
+}
+
+function simd(operation: number): number[] {
+  return [0xfd, ...unsigned(operation)];
+}
