@@ -9,7 +9,7 @@ import type {
 } from '../ports/accelerator.ts';
 import { tableUse } from './candidate-rows.ts';
 import { type CheckedItem, checkItem } from './check-item.ts';
-import type { RunGraph } from './graph-call.ts';
+import type { RunKernel } from './graph-call.ts';
 import { type InputLayout, inputLayout } from './input-layout.ts';
 import { emptyResult, failed, itemResult } from './item-scores.ts';
 import type { VersionTables } from './items/version-tables.ts';
@@ -22,7 +22,9 @@ export interface PackedModelParts {
   version: ModelVersion;
   tables: VersionTables;
   capabilities: AcceleratorCapabilities;
-  runGraph: RunGraph;
+  runGraph: RunKernel;
+  /** Kernels of the backend that cannot run this version, and why. */
+  refusedKernels?: ReadonlyMap<string, string>;
   arena: SlabArena;
   /** Once no call runs. */
   onUnload: () => Promise<void>;
@@ -35,11 +37,14 @@ interface Entry {
   checked: CheckedItem;
 }
 
-interface Call {
+interface Call extends Omit<BatchResult, 'items'> {
   /** By position of the entries. */
   results: ItemResult[];
-  computeMs: number;
-  bytesMoved: number;
+}
+
+interface How {
+  kernel: string;
+  deadlineMs: number | undefined;
 }
 
 /** A version whose batches are packed into one call of its graph each. */
@@ -47,6 +52,7 @@ export class PackedModel implements LoadedModel {
   readonly family: string;
   readonly version: string;
   readonly variant: Variant;
+  readonly kernels: readonly string[];
   readonly #parts: PackedModelParts;
   readonly #layout: InputLayout;
   readonly #running = new Set<Promise<unknown>>();
@@ -58,6 +64,8 @@ export class PackedModel implements LoadedModel {
     this.family = parts.version.family;
     this.version = parts.version.version;
     this.variant = parts.version.variant;
+    const { refusedKernels } = parts;
+    this.kernels = parts.capabilities.kernels.filter((kernel) => refusedKernels?.has(kernel) !== true);
   }
 
   async run(
@@ -69,14 +77,8 @@ export class PackedModel implements LoadedModel {
     if (this.#unloading !== undefined) {
       throw new MillraceError('CLOSED', 'the model is unloaded', { value: `${this.family}@${this.version}` });
     }
-    const { backend, kernels } = this.#parts.capabilities;
-    if (!kernels.includes(kernel)) {
-      throw new MillraceError('MODEL_FAILED', `${backend} has no such kernel`, {
-        value: kernel,
-        allowed: listNames(kernels),
-      });
-    }
-    const run = this.#runBatch(items, deadlineMs);
+    this.#checkKernel(kernel);
+    const run = this.#runBatch(items, { kernel, deadlineMs });
     this.#running.add(run);
     try {
       return await run;
@@ -90,6 +92,17 @@ export class PackedModel implements LoadedModel {
     return batchMs(cost, typicalRows, requests, candidates);
   }
 
+  #checkKernel(kernel: string): void {
+    if (this.kernels.includes(kernel)) return;
+    const why = this.#parts.refusedKernels?.get(kernel);
+    const what = `${this.family}@${this.version} cannot be run by that kernel: ${why}`;
+    throw new MillraceError(
+      'MODEL_FAILED',
+      why === undefined ? `${this.#parts.capabilities.backend} has no such kernel` : what,
+      { value: kernel, allowed: listNames(this.kernels) },
+    );
+  }
+
   /** Waits for the batches that run. */
   unload(): Promise<void> {
     this.#unloading ??= this.#unload();
@@ -101,7 +114,7 @@ export class PackedModel implements LoadedModel {
     await this.#parts.onUnload();
   }
 
-  async #runBatch(items: readonly ScoreItem[], deadlineMs: number | undefined): Promise<BatchResult> {
+  async #runBatch(items: readonly ScoreItem[], how: How): Promise<BatchResult> {
     const results: ItemResult[] = [];
     const entries: Entry[] = [];
     items.forEach((item, position) => {
@@ -109,12 +122,13 @@ export class PackedModel implements LoadedModel {
       else this.#admit(item, position, results, entries);
     });
     if (entries.length === 0) return { items: results, computeMs: 0, bytesMoved: 0 };
-    const call = await this.#callOrSplit(entries, deadlineMs, entries.length === items.length);
+    const call = await this.#callOrSplit(entries, how, entries.length === items.length);
     entries.forEach(({ position }, i) => {
       const result = call.results[i];
       if (result !== undefined) results[position] = result;
     });
-    return { items: results, computeMs: call.computeMs, bytesMoved: call.bytesMoved };
+    const { computeMs, bytesMoved, density } = call;
+    return { items: results, computeMs, bytesMoved, ...(density === undefined ? {} : { density }) };
   }
 
   #admit(item: ScoreItem, position: number, results: ItemResult[], entries: Entry[]): void {
@@ -129,29 +143,23 @@ export class PackedModel implements LoadedModel {
    * One call for all; where that fails, one call each, so that an item that the graph cannot take fails alone.
    * @throws MillraceError MODEL_FAILED where every call failed and `whole`: no item of the batch has another result
    */
-  async #callOrSplit(
-    entries: readonly Entry[],
-    deadlineMs: number | undefined,
-    whole: boolean,
-  ): Promise<Call> {
+  async #callOrSplit(entries: readonly Entry[], how: How, whole: boolean): Promise<Call> {
     try {
-      return await this.#call(entries, deadlineMs);
+      return await this.#call(entries, how);
     } catch (error) {
       const results = entries.length === 1 ? [failed(error)] : undefined;
       const call =
-        results === undefined
-          ? await this.#callEach(entries, deadlineMs)
-          : { results, computeMs: 0, bytesMoved: 0 };
+        results === undefined ? await this.#callEach(entries, how) : { results, computeMs: 0, bytesMoved: 0 };
       if (whole && call.results.every(isModelFailure)) throw error;
       return call;
     }
   }
 
-  async #callEach(entries: readonly Entry[], deadlineMs: number | undefined): Promise<Call> {
+  async #callEach(entries: readonly Entry[], how: How): Promise<Call> {
     const sum: Call = { results: [], computeMs: 0, bytesMoved: 0 };
     for (const entry of entries) {
       try {
-        const call = await this.#call([entry], deadlineMs);
+        const call = await this.#call([entry], how);
         sum.results.push(...call.results);
         sum.computeMs += call.computeMs;
         sum.bytesMoved += call.bytesMoved;
@@ -163,13 +171,13 @@ export class PackedModel implements LoadedModel {
   }
 
   /** Packs before its first await, so that it overlaps with a call that runs. @throws MillraceError MODEL_FAILED */
-  async #call(entries: readonly Entry[], deadlineMs: number | undefined): Promise<Call> {
+  async #call(entries: readonly Entry[], { kernel, deadlineMs }: How): Promise<Call> {
     const { version, runGraph, arena } = this.#parts;
     const checked = entries.map((entry) => entry.checked);
     const plan = planBatch(this.#layout, version.heads, checked);
     const slab = arena.lease(plan.bytes);
     packBatch(this.#layout, checked, plan, slab);
-    const answer = await runGraph({ slab, feeds: feedsOf(plan), outputs: plan.outputs, deadlineMs });
+    const answer = await runGraph({ slab, feeds: feedsOf(plan), outputs: plan.outputs, deadlineMs }, kernel);
     if (answer.kind !== 'ran') {
       if (answer.slab !== undefined) arena.release(answer.slab);
       const error = new MillraceError(
@@ -184,7 +192,8 @@ export class PackedModel implements LoadedModel {
     const results = entries.map(({ item, checked: { count, candidate } }, i) =>
       itemResult(version, heads[i] ?? [], item.hints, count, tableUse(candidate)),
     );
-    return { results, computeMs: answer.computeMs, bytesMoved: plan.bytes };
+    const { computeMs, density } = answer;
+    return { results, computeMs, bytesMoved: plan.bytes, ...(density === undefined ? {} : { density }) };
   }
 }
 

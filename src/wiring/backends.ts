@@ -11,6 +11,7 @@ import type { GrowingRepository } from '../inference/repository/growing-reposito
 import { type ModelRepository, openRepository } from '../inference/repository/open-repository.ts';
 import { createSimulatedAccelerator } from '../inference/simulated/accelerator.ts';
 import { serviceProfile } from '../inference/simulated/profiles.ts';
+import { createSparseCpuAccelerator } from '../inference/sparse-cpu/accelerator.ts';
 import type { Accelerator, LoadedModel } from '../ports/accelerator.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ModelLibrary } from '../ports/model-library.ts';
@@ -40,6 +41,8 @@ export function createBackend(settings: Settings, accelerator: string, deps: Bac
   switch (backend) {
     case 'onnx-cpu':
       return createOnnxCpuAccelerator(deps, { intraOpThreads });
+    case 'sparse-cpu':
+      return createSparseCpuAccelerator(deps, { intraOpThreads });
     case 'open-inference':
       return createOpenInferenceAccelerator(deps, {
         ...settings.openInference,

@@ -17,6 +17,10 @@ export interface AcceleratorUnderTest {
   create(repository: ModelRepository): Accelerator | Promise<Accelerator>;
   /** It reads the tensors, so it must refuse bad ones. */
   readsTensors: boolean;
+  /** Its first one where left out. */
+  kernel?: string;
+  /** Models that the kernel can run; a toy and the committed one where left out. */
+  fixtures?: readonly ModelFixture[];
 }
 
 /** Of scores of the same candidates in batches of other shapes: the order of additions may differ. */
@@ -24,7 +28,8 @@ const TOLERANCE = 1e-5;
 
 /** What every accelerator owes to its callers, on a toy model and on the committed one. */
 export function describeAccelerator(subject: AcceleratorUnderTest): void {
-  describe.each([toyFixture(), rankerFixture()])(`${subject.backend} with $name`, (fixture) => {
+  const { backend, kernel = 'its first kernel', fixtures = [toyFixture(), rankerFixture()] } = subject;
+  describe.each(fixtures)(`${backend}, ${kernel}, with $name`, (fixture) => {
     describeModel(subject, fixture);
   });
 }
@@ -37,7 +42,7 @@ function describeModel(subject: AcceleratorUnderTest, fixture: ModelFixture): vo
   beforeAll(async () => {
     accelerator = await subject.create(await fixture.open());
     model = await accelerator.load(fixture.family, fixture.version);
-    kernel = accelerator.capabilities.kernels[0] ?? '';
+    kernel = subject.kernel ?? accelerator.capabilities.kernels[0] ?? '';
   });
   afterAll(async () => {
     await accelerator.close();
@@ -59,6 +64,7 @@ function describeModel(subject: AcceleratorUnderTest, fixture: ModelFixture): vo
     const { capabilities } = accelerator;
     expect(capabilities).toMatchObject({ backend: subject.backend, simulated: subject.simulated });
     expect(capabilities.kernels).toContain('dense');
+    expect(model.kernels ?? capabilities.kernels).toContain(kernel);
     expect(capabilities.memories.length).toBeGreaterThan(0);
     expect(capabilities.datatypes).toEqual(expect.arrayContaining(['FP32', 'INT64']));
     expect(model).toMatchObject({ family: fixture.family, version: fixture.version, variant: 'baseline' });

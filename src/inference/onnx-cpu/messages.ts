@@ -1,3 +1,4 @@
+import type { Density } from '../../ports/accelerator.ts';
 import type { GraphCall, GraphSignature } from '../graph-call.ts';
 
 /** What the accelerator and its session thread say to each other. A slab travels with a message: it has one owner at a time. */
@@ -8,16 +9,26 @@ export interface SessionOptions {
 }
 
 export type SessionCommand =
-  | { kind: 'create'; graph: Uint8Array<ArrayBuffer>; options: SessionOptions }
+  /** `sparseInputs`: a second session is to compute the products of these inputs over their non-zeros alone. */
+  | {
+      kind: 'create';
+      graph: Uint8Array<ArrayBuffer>;
+      options: SessionOptions;
+      sparseInputs?: readonly string[];
+    }
   | ({ kind: 'run'; session: number } & GraphCall)
   | { kind: 'release'; session: number };
 
 export type SessionAnswer =
-  | { kind: 'created'; session: number; signature: GraphSignature }
-  | { kind: 'ran'; slab: ArrayBuffer }
+  | { kind: 'created'; session: number; signature: GraphSignature; sparse?: SparseSession }
+  /** `density`: of what was multiplied over its non-zeros. */
+  | { kind: 'ran'; slab: ArrayBuffer; density?: Density }
   | { kind: 'released' }
   /** `slab`: that of a failed run. */
   | { kind: 'failed'; message: string; slab?: ArrayBuffer };
+
+/** The session that skips zeros, or why there is none. */
+export type SparseSession = { session: number } | { refused: string };
 
 export interface SessionCall {
   call: number;

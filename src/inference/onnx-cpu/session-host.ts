@@ -5,9 +5,23 @@
 import { parentPort } from 'node:worker_threads';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import type { GraphValue, SlabTensor } from '../graph-call.ts';
-import type { SessionAnswer, SessionCall, SessionCommand, SessionReply } from './messages.ts';
+import type { FirstLayer } from '../sparse-kernel/first-layer.ts';
+import type {
+  SessionAnswer,
+  SessionCall,
+  SessionCommand,
+  SessionOptions,
+  SessionReply,
+  SparseSession,
+} from './messages.ts';
 
-const sessions = new Map<number, InferenceSession>();
+interface OpenSession {
+  session: InferenceSession;
+  /** Products that are computed before it, over non-zeros. */
+  firstLayer?: FirstLayer;
+}
+
+const sessions = new Map<number, OpenSession>();
 let created = 0;
 let tail: Promise<void> = Promise.resolve();
 
@@ -27,31 +41,68 @@ async function obey(command: SessionCommand): Promise<SessionAnswer> {
       case 'run':
         return await run(command);
       case 'release':
-        await sessions.get(command.session)?.release();
+        await sessions.get(command.session)?.session.release();
         sessions.delete(command.session);
         return { kind: 'released' };
     }
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     return command.kind === 'run'
       ? { kind: 'failed', message, slab: command.slab }
       : { kind: 'failed', message };
   }
 }
 
-async function create(command: Extract<SessionCommand, { kind: 'create' }>): Promise<SessionAnswer> {
-  const { intraOpThreads, executionMode } = command.options;
-  const session = await InferenceSession.create(command.graph, {
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+async function create({
+  graph,
+  options,
+  sparseInputs,
+}: Extract<SessionCommand, { kind: 'create' }>): Promise<SessionAnswer> {
+  const session = await openSession(graph, options);
+  const signature = { inputs: values(session.inputMetadata), outputs: values(session.outputMetadata) };
+  const answer = { kind: 'created' as const, session: keep({ session }), signature };
+  if (sparseInputs === undefined) return answer;
+  return { ...answer, sparse: await openSparse(graph, options, sparseInputs) };
+}
+
+function keep(open: OpenSession): number {
+  created += 1;
+  sessions.set(created, open);
+  return created;
+}
+
+function openSession(
+  graph: Uint8Array,
+  { intraOpThreads, executionMode }: SessionOptions,
+): Promise<InferenceSession> {
+  return InferenceSession.create(graph, {
     executionProviders: ['cpu'],
     intraOpNumThreads: intraOpThreads,
     interOpNumThreads: executionMode === 'parallel' ? intraOpThreads : 1,
     executionMode,
     logSeverityLevel: 4,
   });
-  created += 1;
-  sessions.set(created, session);
-  const signature = { inputs: values(session.inputMetadata), outputs: values(session.outputMetadata) };
-  return { kind: 'created', session: created, signature };
+}
+
+/** What it needs is loaded for those who ask for it. Whatever fails here leaves the session of the whole graph. */
+async function openSparse(
+  graph: Uint8Array,
+  options: SessionOptions,
+  inputs: readonly string[],
+): Promise<SparseSession> {
+  try {
+    const { openBehindProducts } = await import('../sparse-kernel/open-behind-products.ts');
+    const behind = openBehindProducts(graph, inputs);
+    if (behind.kind === 'refused') return { refused: behind.why };
+    const session = await openSession(behind.rest, options);
+    return { session: keep({ session, firstLayer: behind.firstLayer }) };
+  } catch (error) {
+    return { refused: messageOf(error) };
+  }
 }
 
 function values(metadata: readonly InferenceSession.ValueMetadata[]): GraphValue[] {
@@ -63,17 +114,22 @@ function values(metadata: readonly InferenceSession.ValueMetadata[]): GraphValue
 }
 
 async function run(command: Extract<SessionCommand, { kind: 'run' }>): Promise<SessionAnswer> {
-  const session = sessions.get(command.session);
-  if (session === undefined) throw new RangeError(`there is no session ${command.session}`);
+  const open = sessions.get(command.session);
+  if (open === undefined) throw new RangeError(`there is no session ${command.session}`);
+  const { session, firstLayer } = open;
   const { slab, feeds, outputs } = command;
   const tensors: Record<string, Tensor> = {};
-  for (const feed of feeds) tensors[feed.name] = tensorOf(slab, feed);
+  for (const feed of feeds)
+    if (session.inputNames.includes(feed.name)) tensors[feed.name] = tensorOf(slab, feed);
+  const first = firstLayer?.run(slab, feeds);
+  for (const { name, values, dims } of first?.multiplied ?? [])
+    tensors[name] = new Tensor('float32', values, dims);
   const results = await session.run(
     tensors,
     outputs.map(({ name }) => name),
   );
   for (const output of outputs) copyOutput(results[output.name], slab, output);
-  return { kind: 'ran', slab };
+  return first === undefined ? { kind: 'ran', slab } : { kind: 'ran', slab, density: first.density };
 }
 
 function tensorOf(slab: ArrayBuffer, { datatype, offset, dims }: SlabTensor): Tensor {

@@ -1,6 +1,6 @@
 import type { Work } from '../../core/batching/work-queue.ts';
 import { MillraceError } from '../../core/errors.ts';
-import type { BatchResult, ItemResult, LoadedModel } from '../../ports/accelerator.ts';
+import type { BatchResult, Density, ItemResult, LoadedModel } from '../../ports/accelerator.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { JobEndings } from './job-endings.ts';
 import type { JobQueue } from './job-queue.ts';
@@ -26,6 +26,8 @@ export interface BatchRunnerDeps {
   shadow: Pick<ShadowScoring, 'offer'>;
   /** Candidates of a request that is scored by the default row of an item table. */
   onUnknownIds(model: LoadedModel, count: number): void;
+  /** What a kernel that skips zeros found in a batch. */
+  onDensity(model: LoadedModel, density: Density): void;
 }
 
 type Batch = readonly Work<WorkerJob>[];
@@ -82,6 +84,7 @@ export class BatchRunner {
     model.run(items, delivery.value.kernel, delivery.value.memory, deadlineMs).then(
       (result) => {
         this.#runs(model, -1);
+        if (result.density !== undefined) this.#deps.onDensity(model, result.density);
         this.#finish(batch, result, startedMs);
       },
       (error: unknown) => {

@@ -25,6 +25,14 @@ export class LoadedVersions {
     if (this.#published.get(versionName(model)) === model) this.#published.delete(versionName(model));
   }
 
+  /** Of the backend's kernels those that can run a version which is here; all of them where none is. */
+  kernelsOf(backend: readonly string[]): string[] {
+    const models = [...this.folder, ...this.#published.values()];
+    const canRun = (kernel: string): boolean =>
+      models.some(({ kernels = backend }) => kernels.includes(kernel));
+    return models.length === 0 ? [...backend] : backend.filter(canRun);
+  }
+
   /** The version that is named; where none is, the newest of the variant in the folder: a published one serves only who names it. */
   modelFor(family: string, version: string | null, variant: Dispatch['variant']): LoadedModel | undefined {
     for (const known of this.#newestFirst) {

@@ -2,7 +2,7 @@ import type { LoadedModel, ScoreItem } from '../../ports/accelerator.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Counter } from '../../ports/telemetry.ts';
 import type { WorkerWindows } from './windows.ts';
-import type { WorkerJob } from './worker-job.ts';
+import { kernelFor, type WorkerJob } from './worker-job.ts';
 
 export interface ShadowScoringDeps {
   pool: string;
@@ -98,7 +98,7 @@ export class ShadowScoring {
       this.#restUntilMs = nowMs + REST_FACTOR * (nowMs - startedMs);
       this.proceed();
     };
-    model.run([item], kernel, memory).then(
+    model.run([item], kernelFor(model, kernel), memory).then(
       ({ items: [result], computeMs, bytesMoved }) => {
         if (result?.status !== 'scored') return end('failed');
         windows.shadowScored(job, version, result.scores, computeMs, bytesMoved);

@@ -111,7 +111,7 @@ export async function createAcceleratorWorkerStage(
       deadLetters,
     }),
   );
-  const heartbeat = createHeartbeat(config, deps, worker, published, () => slots.owned());
+  const heartbeat = createHeartbeat(config, deps, worker, loaded, published, () => slots.owned());
   // Whoever takes up a slot finds requests there that name versions.
   await published.start();
   const sharing = await takeSlots(config, deps, slots, heartbeat.beat);
@@ -156,6 +156,7 @@ function createHeartbeat(
   config: AcceleratorWorkerConfig,
   deps: AcceleratorWorkerDeps,
   worker: Worker,
+  loaded: LoadedVersions,
   published: PublishedVersions,
   owned: () => number[],
 ) {
@@ -190,7 +191,7 @@ function createHeartbeat(
       backend: capabilities.backend,
       simulated: capabilities.simulated,
       slots: leaving ? [] : owned(),
-      kernels: [...capabilities.kernels],
+      kernels: loaded.kernelsOf(capabilities.kernels),
       memories: [...capabilities.memories],
       models: deps.models.map((model) => ({
         family: model.family,

@@ -20,3 +20,8 @@ export function itemOf({ request, delivery }: WorkerJob): ScoreItem {
     scoreLimit: delivery.value.scoreLimit,
   };
 }
+
+/** The kernel that is named, where it can run the model; else the model's first. */
+export function kernelFor({ kernels }: LoadedModel, wanted: string): string {
+  return kernels === undefined || kernels.includes(wanted) ? wanted : (kernels[0] ?? wanted);
+}

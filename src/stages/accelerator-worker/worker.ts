@@ -2,7 +2,7 @@ import type { Codecs, RecordCodec } from '../../contracts/codec.ts';
 import { type Dispatch, type ScoreRequest, VARIANTS } from '../../contracts/records.ts';
 import { MillraceError } from '../../core/errors.ts';
 import { parseModelName } from '../../core/request/family.ts';
-import type { LoadedModel } from '../../ports/accelerator.ts';
+import type { Density, LoadedModel } from '../../ports/accelerator.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { InboundRecord } from '../../ports/message-bus.ts';
 import type { Telemetry } from '../../ports/telemetry.ts';
@@ -17,6 +17,7 @@ import { LoadMeter, type LoadMeterConfig, type WorkerLoad } from './load-meter.t
 import { failedResult } from './results.ts';
 import { ShadowScoring } from './shadow-scoring.ts';
 import type { WorkerWindows } from './windows.ts';
+import { kernelFor } from './worker-job.ts';
 
 export interface WorkerConfig extends BatchRunnerConfig, JobQueueLimits, LoadMeterConfig {
   worker: string;
@@ -83,7 +84,17 @@ export class Worker {
     });
     const onUnknownIds = ({ family }: LoadedModel, count: number): void =>
       unknownItems.add(count, { pool: config.pool, model: family });
-    this.#runner = new BatchRunner(config, { clock, queue, meter, endings, windows, shadow, onUnknownIds });
+    const sparseValues = telemetry.counter({
+      name: 'millrace_sparse_values_total',
+      help: 'Values of the inputs that the sparse kernel multiplied, by pool, model, and whether they were zero.',
+      labels: ['pool', 'model', 'value'],
+    });
+    const onDensity = ({ family: model }: LoadedModel, { values, nonZeros }: Density): void => {
+      sparseValues.add(values - nonZeros, { pool: config.pool, model, value: 'zero' });
+      sparseValues.add(nonZeros, { pool: config.pool, model, value: 'non-zero' });
+    };
+    const observers = { onUnknownIds, onDensity };
+    this.#runner = new BatchRunner(config, { clock, queue, meter, endings, windows, shadow, ...observers });
   }
 
   /** For heartbeats, acknowledgements and metrics. */
@@ -155,7 +166,8 @@ export class Worker {
     this.#queueUp(delivery, request, model);
   }
 
-  #queueUp(delivery: Delivery<Dispatch>, request: ScoreRequest, model: LoadedModel): void {
+  #queueUp(taken: Delivery<Dispatch>, request: ScoreRequest, model: LoadedModel): void {
+    const delivery = byKernelOf(model, taken);
     const dispatch = delivery.value;
     // One that is no number would stay in every sum.
     const predictedMs = Number.isFinite(dispatch.predictedMs) ? Math.max(0, dispatch.predictedMs) : 0;
@@ -174,11 +186,24 @@ export class Worker {
 
 /** A policy's version that went away since the router heard of it: the newest of the folder answers, and says so. */
 function inPlace(delivery: Delivery<Dispatch>, { version }: LoadedModel): Delivery<Dispatch> {
-  const { modelVersion, degradation } = delivery.value;
-  const why = `version ${version} computed it in place of ${modelVersion}, which the worker lacks`;
+  const why = `version ${version} computed it in place of ${delivery.value.modelVersion}, which the worker lacks`;
+  return degraded(delivery, { modelVersion: version }, why);
+}
+
+/** Routers know which kernels a worker has, and not which of its models each of them can run: another that can answers, and says so. */
+function byKernelOf(model: LoadedModel, delivery: Delivery<Dispatch>): Delivery<Dispatch> {
+  const wanted = delivery.value.kernel;
+  const kernel = kernelFor(model, wanted);
+  if (kernel === wanted) return delivery;
+  const why = `kernel ${kernel} computed it in place of ${wanted}, which cannot run ${model.family}@${model.version}`;
+  return degraded(delivery, { kernel }, why);
+}
+
+function degraded(delivery: Delivery<Dispatch>, change: Partial<Dispatch>, why: string): Delivery<Dispatch> {
+  const { degradation } = delivery.value;
   const value = {
     ...delivery.value,
-    modelVersion: version,
+    ...change,
     degradation: degradation === null ? why : `${degradation}; ${why}`,
   };
   return { ...delivery, value };

@@ -27,4 +27,19 @@ describe('the versions that a worker can run', () => {
     loaded.remove(second);
     expect(loaded.modelFor('ranker', '2', 'BASELINE')).toBeUndefined();
   });
+
+  it('have the kernels of the backend that can run any of them', () => {
+    const backend = ['dense', 'sparse'];
+    const kernelsOf = (...models: (readonly string[] | undefined)[]): string[] =>
+      new LoadedVersions(
+        models.map((kernels, n) => handDrivenModel({ version: String(n), ...(kernels && { kernels }) })),
+      ).kernelsOf(backend);
+    expect(kernelsOf()).toEqual(backend);
+    expect(kernelsOf(undefined)).toEqual(backend);
+    expect(kernelsOf(['dense'], ['dense'])).toEqual(['dense']);
+    expect(kernelsOf(['dense'], ['dense', 'sparse'])).toEqual(backend);
+    const loaded = new LoadedVersions([handDrivenModel({ kernels: ['dense'] })]);
+    loaded.add(handDrivenModel({ version: '2', kernels: ['sparse'] }));
+    expect(loaded.kernelsOf(backend)).toEqual(backend);
+  });
 });

@@ -40,6 +40,16 @@ describe('a version in shadow', () => {
     expect(sent.flatMap(({ completed }) => completed)).toEqual([1]);
   });
 
+  it('runs by a kernel that can, where the one of the live version cannot', async () => {
+    const model = handDrivenModel({ version: '3', kernels: ['dense'] });
+    const { take, turn, answer, clock } = start(model);
+    take({ shadowVersion: '3', kernel: 'sparse' });
+    await turn();
+    await answer();
+    await clock.advanceBy(50);
+    expect(model.batches.map(({ kernel }) => kernel)).toEqual(['dense']);
+  });
+
   it('never runs while real work waits or runs, and is not counted as load', async () => {
     const { candidate: model, worker, take, turn, answer, clock } = start();
     take({ shadowVersion: '3' });

@@ -40,6 +40,7 @@ export interface WorkerOptions {
 
 export function startWorker(options: WorkerOptions = {}) {
   const clock = virtualClock();
+  const telemetry = silentTelemetry();
   const model = options.model ?? handDrivenModel();
   const models = [model, ...(options.others ?? [])];
   const sent: DispatchAck[] = [];
@@ -74,7 +75,7 @@ export function startWorker(options: WorkerOptions = {}) {
     },
     {
       clock,
-      telemetry: silentTelemetry(),
+      telemetry,
       codecs: {
         learn: async () => {
           if (registry.away) throw new Error('nobody there');
@@ -106,5 +107,5 @@ export function startWorker(options: WorkerOptions = {}) {
   };
   /** Lets everything run that is due now. */
   const turn = (): Promise<void> => clock.advanceBy(0);
-  return { clock, worker, windows, acks, sent, model, registry, take, turn };
+  return { clock, telemetry, worker, windows, acks, sent, model, registry, take, turn };
 }

@@ -29,6 +29,47 @@ describe('a version that the worker has not', () => {
   });
 });
 
+describe('a kernel that the worker has, and that cannot run the model', () => {
+  it('is replaced by one that can, and the answer says so', async () => {
+    const { model, take, turn, windows } = startWorker({ model: handDrivenModel({ kernels: ['dense'] }) });
+    const taken = take({ kernel: 'sparse' });
+    await turn();
+    expect(model.batches[0]?.kernel).toBe('dense');
+    model.batches[0]?.end();
+    await turn();
+    expect(onlyResult(taken)).toMatchObject({
+      outcome: 'DEGRADED',
+      target: { kernel: 'dense' },
+      reason: { message: 'kernel dense computed it in place of sparse, which cannot run ranker@1' },
+    });
+    expect(windows.take()).toMatchObject([{ kernel: 'dense', outcomes: { DEGRADED: 1 } }]);
+  });
+
+  it('is not replaced where it can', async () => {
+    const { model, take, turn } = startWorker({ model: handDrivenModel({ kernels: ['dense', 'sparse'] }) });
+    const taken = take({ kernel: 'sparse' });
+    await turn();
+    expect(model.batches[0]?.kernel).toBe('sparse');
+    model.batches[0]?.end();
+    await turn();
+    expect(onlyResult(taken)).toMatchObject({ outcome: 'SCORED', target: { kernel: 'sparse' } });
+  });
+});
+
+describe('zeros that a kernel skipped', () => {
+  it('are counted, beside what it did not skip', async () => {
+    const { model, take, turn, telemetry } = startWorker();
+    take({ kernel: 'sparse' });
+    await turn();
+    const density = { values: 100, nonZeros: 7 };
+    model.batches[0]?.endWith({ items: [scored(2)], computeMs: 1, bytesMoved: 1, density });
+    await turn();
+    const counted = (value: string) =>
+      telemetry.value('millrace_sparse_values_total', { pool: 'cpu', model: 'ranker', value });
+    expect([counted('zero'), counted('non-zero')]).toEqual([93, 7]);
+  });
+});
+
 describe('a result that no record can hold', () => {
   it('makes a dead letter of its own request, and of none beside it', async () => {
     const { clock, model, take, turn, windows, sent } = startWorker();

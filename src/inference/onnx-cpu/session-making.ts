@@ -1,0 +1,133 @@
+import { MillraceError } from '../../core/errors.ts';
+import { checkGraph } from '../check-graph.ts';
+import { checkGolden } from '../golden-check.ts';
+import type { RunGraph, RunKernel } from '../graph-call.ts';
+import type { Golden } from '../repository/golden.ts';
+import type { ModelVersion } from '../repository/model-version.ts';
+import type { ModelRepository } from '../repository/open-repository.ts';
+import type { SparseSession } from './messages.ts';
+import type { SessionThread } from './session-thread.ts';
+
+/** The sessions of one version. */
+export interface VersionSessions {
+  run: RunKernel;
+  /** Kernels that were asked for and cannot run it, and why. */
+  refusedKernels: ReadonlyMap<string, string>;
+  release(): Promise<void>;
+}
+
+interface SessionMakingOptions {
+  intraOpThreads?: number;
+  executionMode?: 'sequential' | 'parallel';
+}
+
+/** Makes the sessions of a version in a thread, and checks what they compute. */
+export class SessionMaking {
+  readonly #thread: SessionThread;
+  readonly #repository: ModelRepository;
+  readonly #version: ModelVersion;
+  readonly #options: SessionMakingOptions;
+  readonly #made: number[] = [];
+
+  constructor(
+    thread: SessionThread,
+    repository: ModelRepository,
+    version: ModelVersion,
+    options: SessionMakingOptions,
+  ) {
+    this.#thread = thread;
+    this.#repository = repository;
+    this.#version = version;
+    this.#options = options;
+  }
+
+  /**
+   * A graph that kills its thread is refused like any other.
+   * @throws MillraceError INVALID_MODEL where the dense kernel cannot run it
+   */
+  ofKernels(kernels: readonly string[]): Promise<VersionSessions> {
+    const died = this.#thread.died.then((reason) => Promise.reject(refused(this.#version, reason)));
+    return Promise.race([this.#make(kernels.includes('sparse')), died]);
+  }
+
+  async #make(isSparseWanted: boolean): Promise<VersionSessions> {
+    const [graph, golden] = await Promise.all([
+      this.#repository.readGraph(this.#version),
+      this.#repository.readGolden(this.#version),
+    ]);
+    const answer = await this.#thread.create({
+      kind: 'create',
+      graph,
+      options: {
+        intraOpThreads: this.#options.intraOpThreads ?? 1,
+        executionMode: this.#options.executionMode ?? 'sequential',
+      },
+      ...(isSparseWanted ? { sparseInputs: this.#candidateInputs() } : {}),
+    });
+    if (answer.kind === 'failed') throw refused(this.#version, answer.message);
+    const { session, signature, sparse } = answer;
+    this.#made.push(session);
+    try {
+      checkGraph(this.#version, signature);
+      await this.#checkGolden(golden, session);
+      return await this.#sessions(session, sparse, golden);
+    } catch (error) {
+      await this.#release();
+      throw error;
+    }
+  }
+
+  /** A sparse session that computes something else than the golden cases is refused, and the version is not. */
+  async #sessions(
+    dense: number,
+    sparse: SparseSession | undefined,
+    golden: Golden,
+  ): Promise<VersionSessions> {
+    const refusedKernels = new Map<string, string>();
+    const runs = new Map([['dense', this.#running(dense)]]);
+    if (sparse !== undefined && 'refused' in sparse) refusedKernels.set('sparse', sparse.refused);
+    if (sparse !== undefined && 'session' in sparse) {
+      this.#made.push(sparse.session);
+      await this.#checkGolden(golden, sparse.session).then(
+        () => runs.set('sparse', this.#running(sparse.session)),
+        (error: unknown) => refusedKernels.set('sparse', messageOf(error)),
+      );
+    }
+    return {
+      run: (call, kernel) => {
+        const run = runs.get(kernel);
+        if (run === undefined) throw new RangeError(`there is no session for ${kernel}`);
+        return run(call);
+      },
+      refusedKernels,
+      release: () => this.#release(),
+    };
+  }
+
+  #running(session: number): RunGraph {
+    return (call) => this.#thread.run({ kind: 'run', session, ...call });
+  }
+
+  async #checkGolden(golden: Golden, session: number): Promise<void> {
+    await checkGolden(this.#version, golden, this.#running(session), refused);
+  }
+
+  #candidateInputs(): string[] {
+    return this.#version.inputs.filter(({ side }) => side === 'candidate').map(({ name }) => name);
+  }
+
+  async #release(): Promise<void> {
+    for (const session of this.#made.splice(0)) await this.#thread.release(session);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function refused(version: ModelVersion, message: string): MillraceError {
+  return new MillraceError(
+    'INVALID_MODEL',
+    `${version.family}/${version.version}: ONNX Runtime refuses it: ${message}`,
+  );
+}
