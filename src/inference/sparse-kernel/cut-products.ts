@@ -2,6 +2,7 @@ import { floatOf, intOf } from '../onnx-file/attributes.ts';
 import { floatsOf } from '../onnx-file/constant.ts';
 import type { OnnxConstant, OnnxGraph, OnnxNode, OnnxValue } from '../onnx-file/graph.ts';
 import { TensorProto_DataType } from '../onnx-file/onnx-proto.ts';
+import { INNER_MAX } from './kernel-layout.ts';
 import type { ProductWeights } from './sparse-product.ts';
 
 /** A product that was cut out of a graph. */
@@ -86,8 +87,9 @@ function productOf(
   if (first !== input || weights === undefined) return `${second} is no matrix of FP32 that the file holds`;
   if (intOf(node, 'transA', 0) !== 0) return 'it turns its input';
   if (shape?.at(-1) !== weights.inner) return `the rows of ${input} are not of ${weights.inner} values`;
-  if (weights.columns > COLUMNS_MAX || weights.weights.length > WEIGHTS_MAX)
-    return `its weights are [${weights.inner}, ${weights.columns}], more than ${COLUMNS_MAX} columns or ${WEIGHTS_MAX} values`;
+  const { inner, columns } = weights;
+  if (inner > INNER_MAX || columns > COLUMNS_MAX || inner * columns > WEIGHTS_MAX)
+    return `its weights are [${inner}, ${columns}], of at most [${INNER_MAX}, ${COLUMNS_MAX}] and ${WEIGHTS_MAX} values`;
   const added = addend(node, constants, weights.columns);
   if (added !== undefined && floatOf(node, 'beta', 1) !== 1) return `it scales ${added} by beta`;
   const output = `${node.outputs[0] ?? ''}, of non-zeros`;

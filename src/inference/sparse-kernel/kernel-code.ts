@@ -10,16 +10,16 @@ import {
   unsigned,
   VALUE,
 } from '../../core/wasm/binary.ts';
-import { type KernelLayout, LANES, VECTOR_BYTES } from './kernel-layout.ts';
+import { GROUP, type KernelLayout, LANES, VECTOR_BYTES } from './kernel-layout.ts';
 
 /**
  * The code of one product, its sizes and places in memory written in: `run(x, y, rows)` gives y[row, :] = bias + Σ x[row, k] · W[k, :] over the k
  * whose x[row, k] is not zero, and returns how many those were.
  *
- * Each row is gone through once for its non-zeros: four values at a time, without a branch, the places of those that are not zero are packed to the
- * left (a shuffle that their bit mask picks) into a list. Then, for each tile of columns, the list is gone through with the tile's sums in registers.
+ * Each row is gone through once for its non-zeros: eight values at a time, without a branch, the places of those that are not zero, which a
+ * table has by their bit mask, are appended to a list. Then, for each tile of columns, the list is gone through with the tile's sums in registers.
  *
- * Relaxed SIMD: a product and its sum are rounded once where the CPU can (as ONNX Runtime has it, too), and shuffles here name no lane that is not there.
+ * Relaxed SIMD: a product and its sum are rounded once where the CPU can, as ONNX Runtime has it, too.
  */
 
 /** Vectors of sums that stay in registers, of the sixteen that x64 has: the factor, a row's vector and what the compiler keeps for itself need the rest. */
@@ -32,19 +32,13 @@ const I32_LOCALS = 6;
 const V128_LOCALS = 2 + TILE_VECTORS;
 
 const ZEROS: readonly number[] = new Array<number>(VECTOR_BYTES).fill(0);
-/** Where the four values of a vector begin. */
-const LANE_OFFSETS = [
-  [0, 0, 0, 0],
-  [4, 0, 0, 0],
-  [8, 0, 0, 0],
-  [12, 0, 0, 0],
-].flat();
+const GROUP_IN_EACH_LANE: readonly number[] = new Array<number[]>(GROUP).fill([GROUP, 0]).flat();
 
 const OP = {
   block: [0x02, NO_VALUE],
   loop: [0x03, NO_VALUE],
   end: [0x0b],
-  i32Load: [0x28, 2, 0],
+  i32Load16: [0x2f, 1, 0],
   i32Eqz: [0x45],
   i32LtU: [0x49],
   i32Popcnt: [0x69],
@@ -54,11 +48,10 @@ const OP = {
   i32And: [0x71],
   i32Shl: [0x74],
   i32ShrU: [0x76],
-  i32x4Splat: simd(0x11),
   f32x4Ne: simd(0x42),
-  i32x4Bitmask: simd(0xa4),
-  i32x4Add: simd(0xae),
-  relaxedSwizzle: simd(0x100),
+  i16x8Bitmask: simd(0x84),
+  i16x8Narrow: simd(0x85),
+  i16x8Add: simd(0x8e),
   relaxedMultiplyAdd: simd(0x105),
 } as const;
 
@@ -96,66 +89,53 @@ function rowLoop(layout: KernelLayout): Code {
   ];
 }
 
-/** Writes, as offsets in bytes within the row, where x is not zero; the list's end is at END. */
+/** Writes where in the row x is not zero; the list's end is at END. */
 function listNonZeros({ inner, list }: KernelLayout): Code {
-  const whole = Math.floor(inner / LANES) * VECTOR_BYTES;
-  const rest = inner % LANES;
+  const whole = inner - (inner % GROUP);
+  const rest = inner % GROUP;
   return [
     ...[...i32(list), ...set(END)],
-    ...[...bytes(LANE_OFFSETS), ...set(INDEX)],
-    ...[...i32(0), ...set(K)],
+    ...[...bytes(ZEROS), ...set(INDEX)],
+    ...[...get(X), ...set(FROM)],
     ...(whole === 0
       ? []
       : [
+          ...[...get(X), ...i32(whole * 4), ...OP.i32Add, ...set(PLACE)],
           ...OP.loop,
           ...maskOfNonZeros(),
           ...appendMasked(),
-          ...[...get(K), ...i32(VECTOR_BYTES), ...OP.i32Add, ...tee(K)],
-          ...[...i32(whole), ...OP.i32LtU, ...branchIf(0)],
+          ...[...get(FROM), ...i32(GROUP * 4), ...OP.i32Add, ...tee(FROM)],
+          ...[...get(PLACE), ...OP.i32LtU, ...branchIf(0)],
           ...OP.end,
         ]),
     // Beyond the row's end lies the next row, or slack.
     ...(rest === 0
       ? []
       : [
-          ...maskOfNonZeros(),
-          ...get(MASK),
-          ...i32(2 ** rest - 1),
-          ...OP.i32And,
-          ...set(MASK),
+          ...[...maskOfNonZeros(), ...get(MASK), ...i32(2 ** rest - 1), ...OP.i32And, ...set(MASK)],
           ...appendMasked(),
         ]),
-    ...[
-      ...get(TOTAL),
-      ...get(END),
-      ...i32(list),
-      ...OP.i32Sub,
-      ...i32(2),
-      ...OP.i32ShrU,
-      ...OP.i32Add,
-      ...set(TOTAL),
-    ],
+    ...[...get(TOTAL), ...get(END), ...i32(list), ...OP.i32Sub],
+    ...[...i32(1), ...OP.i32ShrU, ...OP.i32Add, ...set(TOTAL)],
   ];
 }
 
-/** NaN is not equal to zero, −0 is. */
+/** Of the group at FROM. NaN is not equal to zero, −0 is. */
 function maskOfNonZeros(): Code {
+  const isNonZero = (offset: number): Code => [...get(FROM), ...load(offset), ...bytes(ZEROS), ...OP.f32x4Ne];
   return [
-    ...[...get(X), ...get(K), ...OP.i32Add, ...load(0)],
-    ...bytes(ZEROS),
-    ...[...OP.f32x4Ne, ...OP.i32x4Bitmask, ...set(MASK)],
+    ...[...isNonZero(0), ...isNonZero(VECTOR_BYTES)],
+    ...[...OP.i16x8Narrow, ...OP.i16x8Bitmask, ...set(MASK)],
   ];
 }
 
+/** Whole vectors of places: those behind the ones that count are written over by the next. */
 function appendMasked(): Code {
   return [
-    ...get(END),
-    ...get(INDEX),
-    ...[...get(MASK), ...i32(4), ...OP.i32Shl, ...load(0)],
-    ...OP.relaxedSwizzle,
-    ...store(0),
-    ...[...get(END), ...get(MASK), ...OP.i32Popcnt, ...i32(2), ...OP.i32Shl, ...OP.i32Add, ...set(END)],
-    ...[...get(INDEX), ...i32(VECTOR_BYTES), ...OP.i32x4Splat, ...OP.i32x4Add, ...set(INDEX)],
+    ...[...get(END), ...get(MASK), ...i32(4), ...OP.i32Shl, ...load(0)],
+    ...[...get(INDEX), ...OP.i16x8Add, ...store(0)],
+    ...[...get(END), ...get(MASK), ...OP.i32Popcnt, ...i32(1), ...OP.i32Shl, ...OP.i32Add, ...set(END)],
+    ...[...get(INDEX), ...bytes(GROUP_IN_EACH_LANE), ...OP.i16x8Add, ...set(INDEX)],
   ];
 }
 
@@ -178,15 +158,14 @@ function tile({ paddedColumns, list, bias, weights }: KernelLayout, first: numbe
     ...OP.block,
     ...[...i32(list), ...tee(FROM), ...get(END), ...OP.i32LtU, ...OP.i32Eqz, ...branchIf(0)],
     ...OP.loop,
-    ...[...get(FROM), ...OP.i32Load, ...set(K)],
-    ...[...get(X), ...get(K), ...OP.i32Add, ...loadSplat(), ...set(FACTOR)],
-    // K counts bytes of a row of x, four for each row of the weights.
-    ...[...get(K), ...i32(paddedColumns), ...OP.i32Mul, ...set(PLACE)],
+    ...[...get(FROM), ...OP.i32Load16, ...tee(K), ...i32(2), ...OP.i32Shl],
+    ...[...get(X), ...OP.i32Add, ...loadSplat(), ...set(FACTOR)],
+    ...[...get(K), ...i32(paddedColumns * 4), ...OP.i32Mul, ...set(PLACE)],
     ...sums.flatMap(({ local, offset }) => [
       ...[...get(FACTOR), ...get(PLACE), ...load(weights + offset), ...get(local)],
       ...[...OP.relaxedMultiplyAdd, ...set(local)],
     ]),
-    ...[...get(FROM), ...i32(4), ...OP.i32Add, ...tee(FROM)],
+    ...[...get(FROM), ...i32(2), ...OP.i32Add, ...tee(FROM)],
     ...[...get(END), ...OP.i32LtU, ...branchIf(0)],
     ...OP.end,
     ...OP.end,

@@ -1,11 +1,16 @@
 export const LANES = 4;
 export const VECTOR_BYTES = 16;
+/** So many values are looked at together: their places, of two bytes each, fill a vector. */
+export const GROUP = 8;
+/** Of a row: places have two bytes. */
+export const INNER_MAX = 65_536;
 const FLOAT_BYTES = 4;
+const PLACE_BYTES = 2;
 const CACHE_LINE_BYTES = 64;
 /** Of x at once: what was just copied is then still in the cache that is nearest. */
 const BLOCK_BYTES = 16 * 1024;
 
-/** Where a product has its things in the memory of its kernel, in bytes. The table of shuffles is at 0. */
+/** Where a product has its things in the memory of its kernel, in bytes. The table of places is at 0. */
 export interface KernelLayout {
   /** K: values in a row of x. */
   inner: number;
@@ -25,15 +30,14 @@ export interface KernelLayout {
   result: number;
 }
 
-const SHUFFLES = 16;
-export const SHUFFLE_BYTES = SHUFFLES * VECTOR_BYTES;
+const MASKS = 2 ** GROUP;
 
 export function kernelLayout(inner: number, columns: number): KernelLayout {
-  let end = SHUFFLE_BYTES;
-  const place = (values: number): number => {
+  let end = MASKS * VECTOR_BYTES;
+  const place = (bytes: number): number => {
     const at = end;
-    // A vector more: lists, rows and results are written and read by whole vectors.
-    end = Math.ceil((at + values * FLOAT_BYTES + VECTOR_BYTES) / CACHE_LINE_BYTES) * CACHE_LINE_BYTES;
+    // More by two vectors: rows are read, and lists and results written, in whole ones.
+    end = Math.ceil((at + bytes + 2 * VECTOR_BYTES) / CACHE_LINE_BYTES) * CACHE_LINE_BYTES;
     return at;
   };
   const paddedColumns = Math.ceil(columns / LANES) * LANES;
@@ -42,10 +46,10 @@ export function kernelLayout(inner: number, columns: number): KernelLayout {
     inner,
     columns,
     paddedColumns,
-    list: place(inner),
-    bias: place(paddedColumns),
-    weights: place(inner * paddedColumns),
-    block: place(blockRows * inner),
+    list: place(inner * PLACE_BYTES),
+    bias: place(paddedColumns * FLOAT_BYTES),
+    weights: place(inner * paddedColumns * FLOAT_BYTES),
+    block: place(blockRows * inner * FLOAT_BYTES),
     blockRows,
     result: place(0),
   };
@@ -56,15 +60,15 @@ export function bytesFor({ result, columns }: KernelLayout, rows: number): numbe
   return result + rows * columns * FLOAT_BYTES + VECTOR_BYTES;
 }
 
-/** By bit mask of a vector's values, the shuffle that packs those to the left. */
-export function shuffles(): Uint8Array {
-  const table = new Uint8Array(SHUFFLE_BYTES);
-  for (let mask = 0; mask < SHUFFLES; mask += 1) {
-    let at = mask * VECTOR_BYTES;
-    for (let lane = 0; lane < LANES; lane += 1) {
-      if ((mask & (1 << lane)) === 0) continue;
-      for (let byte = 0; byte < FLOAT_BYTES; byte += 1) table[at + byte] = lane * FLOAT_BYTES + byte;
-      at += FLOAT_BYTES;
+/** By bit mask of a group, the places of its values that the mask has. */
+export function placesByMask(): Uint16Array {
+  const table = new Uint16Array(MASKS * GROUP);
+  for (let mask = 0; mask < MASKS; mask += 1) {
+    let at = mask * GROUP;
+    for (let place = 0; place < GROUP; place += 1) {
+      if ((mask & (1 << place)) === 0) continue;
+      table[at] = place;
+      at += 1;
     }
   }
   return table;

@@ -1,5 +1,5 @@
 import { kernelModule } from './kernel-code.ts';
-import { bytesFor, type KernelLayout, kernelLayout, shuffles } from './kernel-layout.ts';
+import { bytesFor, type KernelLayout, kernelLayout, placesByMask } from './kernel-layout.ts';
 
 /** x · W + b, with W and b given. */
 export interface ProductWeights {
@@ -45,7 +45,7 @@ export class SparseProduct {
   constructor({ inner, columns, weights, bias }: ProductWeights) {
     const layout = kernelLayout(inner, columns);
     const memory = new WebAssembly.Memory({ initial: pages(bytesFor(layout, layout.blockRows)) });
-    new Uint8Array(memory.buffer).set(shuffles());
+    new Uint16Array(memory.buffer).set(placesByMask());
     const floats = new Float32Array(memory.buffer);
     if (bias !== undefined) floats.set(bias.subarray(0, columns), layout.bias / 4);
     for (let row = 0; row < inner; row += 1)

@@ -176,7 +176,7 @@ describe('a graph that has no such layer is refused with the node’s name', () 
     [
       'too many columns',
       (b, x) => b.node('MatMul', [x, b.weights([K, 5_000])], [], 'first'),
-      /\[9, 5000\], more than 4096 columns/,
+      /\[9, 5000\], of at most \[65536, 4096\]/,
     ],
     [
       'what is added scaled',
@@ -194,6 +194,15 @@ describe('a graph that has no such layer is refused with the node’s name', () 
   test.each(refusals)('%s', (_, build, why) => {
     const cut = cutProducts(graphOf(build), ['x']);
     expect(cut).toMatchObject({ kind: 'refused', why: expect.stringMatching(why) });
+  });
+
+  test('rows that are too wide for the places of a row', () => {
+    const b = new GraphBuilder();
+    const first = b.node('MatMul', [b.input('x', 65_537), b.weights([65_537, 1])], [], 'first');
+    const graph = b.build({ from: b.node('Relu', [first]), shape: [1] });
+    expect(cutProducts(graph, ['x'])).toMatchObject({
+      why: expect.stringContaining('[65537, 1], of at most'),
+    });
   });
 
   test('inputs that are not named stay as they are', () => {

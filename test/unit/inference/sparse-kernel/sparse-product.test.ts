@@ -102,6 +102,17 @@ describe('SparseProduct', () => {
     expect([...product.multiply(Float32Array.from(x), 1)]).toEqual(want);
   });
 
+  test('finds every value of the widest row', () => {
+    const inner = 65_536;
+    const weights = Float32Array.from({ length: inner }, (_, k) => k);
+    const product = new SparseProduct({ inner, columns: 1, weights });
+    for (const k of [0, 7, 8, 32_767, 32_768, 65_535]) {
+      const x = new Float32Array(2 * inner);
+      x[inner + k] = 1;
+      expect([...product.multiply(x, 2)]).toEqual([0, k]);
+    }
+  });
+
   test('the least value above zero is a non-zero', () => {
     const product = new SparseProduct({ inner: 2, columns: 1, weights: Float32Array.of(2 ** 100, 1) });
     expect([...product.multiply(Float32Array.of(2 ** -149, -0), 1)]).toEqual([2 ** -49]);
