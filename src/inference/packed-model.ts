@@ -53,6 +53,7 @@ export class PackedModel implements LoadedModel {
   readonly version: string;
   readonly variant: Variant;
   readonly kernels: readonly string[];
+  readonly refusedKernels: ReadonlyMap<string, string>;
   readonly #parts: PackedModelParts;
   readonly #layout: InputLayout;
   readonly #running = new Set<Promise<unknown>>();
@@ -64,8 +65,8 @@ export class PackedModel implements LoadedModel {
     this.family = parts.version.family;
     this.version = parts.version.version;
     this.variant = parts.version.variant;
-    const { refusedKernels } = parts;
-    this.kernels = parts.capabilities.kernels.filter((kernel) => refusedKernels?.has(kernel) !== true);
+    this.refusedKernels = parts.refusedKernels ?? new Map();
+    this.kernels = parts.capabilities.kernels.filter((kernel) => !this.refusedKernels.has(kernel));
   }
 
   async run(
@@ -94,7 +95,7 @@ export class PackedModel implements LoadedModel {
 
   #checkKernel(kernel: string): void {
     if (this.kernels.includes(kernel)) return;
-    const why = this.#parts.refusedKernels?.get(kernel);
+    const why = this.refusedKernels.get(kernel);
     const what = `${this.family}@${this.version} cannot be run by that kernel: ${why}`;
     throw new MillraceError(
       'MODEL_FAILED',

@@ -69,6 +69,8 @@ export interface LoadedModel {
   readonly variant: 'baseline' | 'enhanced';
   /** Those of the accelerator's kernels that can run it, the one for want of another first; all of them where it is left out. */
   readonly kernels?: readonly string[];
+  /** The others, and why they cannot. */
+  readonly refusedKernels?: ReadonlyMap<string, string>;
   /**
    * Runs one batch, its tensors in the memory domain where there is more than one. Rejects only when the whole batch failed (MillraceError
    * MODEL_FAILED); bad items fail by themselves, and so do all of them, without a rejection, where what computes could not be reached in time: that

@@ -70,7 +70,10 @@ export async function loadModels(
   for (const { family, versions } of repository.families) {
     for (const { version } of versions) {
       try {
-        loaded.push(await backend.load(family, version));
+        const model = await backend.load(family, version);
+        loaded.push(model);
+        for (const [kernel, reason] of model.refusedKernels ?? [])
+          telemetry.logger.warn({ family, version, kernel, reason }, 'a kernel cannot run a model version');
       } catch (error) {
         telemetry.logger.error(
           { family, version, reason: String(error) },

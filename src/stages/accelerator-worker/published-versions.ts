@@ -195,6 +195,8 @@ export class PublishedVersions {
     this.#setState(name, { status: 'ready', model: fresh, variant: fresh.variant });
     this.#told.delete(name);
     telemetry.logger.info({ model: name, digest: model.digest }, 'a published version is ready');
+    for (const [kernel, reason] of fresh.refusedKernels ?? [])
+      telemetry.logger.warn({ model: name, kernel, reason }, 'a kernel cannot run a published version');
   }
 
   /** Whether it is still these files that are wanted under the name. */

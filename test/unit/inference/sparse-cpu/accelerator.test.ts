@@ -96,6 +96,7 @@ describe('a version whose candidates go into a product', () => {
     const toy = await accelerator.load('toy', '1');
     const request = toyRequest(1, 3, 1);
     expect(toy.kernels).toEqual(['dense']);
+    expect([...(toy.refusedKernels?.keys() ?? [])]).toEqual(['sparse']);
     await expect(toy.run([toyItem(request)], 'sparse')).rejects.toMatchObject({
       code: 'MODEL_FAILED',
       message: expect.stringMatching(/toy@1 cannot be run by that kernel: .*Mul → products.*no product/),
