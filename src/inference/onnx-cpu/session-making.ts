@@ -67,6 +67,7 @@ export class SessionMaking {
     if (answer.kind === 'failed') throw refused(this.#version, answer.message);
     const { session, signature, sparse } = answer;
     this.#made.push(session);
+    if (sparse !== undefined && 'session' in sparse) this.#made.push(sparse.session);
     try {
       checkGraph(this.#version, signature);
       await this.#checkGolden(golden, session);
@@ -87,7 +88,6 @@ export class SessionMaking {
     const runs = new Map([['dense', this.#running(dense)]]);
     if (sparse !== undefined && 'refused' in sparse) refusedKernels.set('sparse', sparse.refused);
     if (sparse !== undefined && 'session' in sparse) {
-      this.#made.push(sparse.session);
       await this.#checkGolden(golden, sparse.session).then(
         () => runs.set('sparse', this.#running(sparse.session)),
         (error: unknown) => refusedKernels.set('sparse', messageOf(error)),
