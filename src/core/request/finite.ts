@@ -1,3 +1,4 @@
+import { skipFiniteBlocks } from './finite-blocks.ts';
 import type { Datatype } from './tensor.ts';
 
 /**
@@ -5,12 +6,13 @@ import type { Datatype } from './tensor.ts';
  * datatypes that have no such values.
  *
  * A value is not finite where all bits of its exponent are set (IEEE 754). Most values are told by the one byte that holds
- * the top of the exponent, so nothing needs to be aligned or copied: as fast as masking aligned 32-bit words.
+ * the top of the exponent, so nothing needs to be aligned or copied: as fast as masking aligned 32-bit words. Large FP32 tensors are looked at by
+ * whole blocks first.
  */
 export function firstNonFinite(contents: Uint8Array, datatype: Datatype): number {
   switch (datatype) {
     case 'FP32':
-      return scan(contents, 4, 0x7f, 0x80, skipOrdinaryFp32(contents));
+      return scan(contents, 4, 0x7f, 0x80, skipOrdinaryFp32(contents, skipFiniteBlocks(contents)));
     case 'FP64':
       return scan(contents, 8, 0x7f, 0xf0, 0);
     case 'FP16':
@@ -25,9 +27,9 @@ export function firstNonFinite(contents: Uint8Array, datatype: Datatype): number
   }
 }
 
-/** Bytes at the start that four-element blocks of values below 2^127 take up: the common datatype, four at a time. */
-function skipOrdinaryFp32(contents: Uint8Array): number {
-  let start = 0;
+/** Bytes up to where four-element blocks of values below 2^127 end, from a multiple of four elements on: the common datatype, four at a time. */
+function skipOrdinaryFp32(contents: Uint8Array, from: number): number {
+  let start = from;
   for (; start + 16 <= contents.length; start += 16) {
     if (((contents[start + 3] ?? 0) & 0x7f) === 0x7f) break;
     if (((contents[start + 7] ?? 0) & 0x7f) === 0x7f) break;

@@ -1,15 +1,26 @@
 import {
   KIND,
   MODULE_HEADER,
-  NO_VALUE,
   name,
   SECTION,
   section,
-  signed,
   sized,
   unsigned,
   VALUE,
 } from '../../core/wasm/binary.ts';
+import {
+  branchIf,
+  bytes,
+  type Code,
+  get,
+  i32,
+  load,
+  loadSplat,
+  OP,
+  set,
+  store,
+  tee,
+} from '../../core/wasm/instructions.ts';
 import { GROUP, type KernelLayout, LANES, VECTOR_BYTES } from './kernel-layout.ts';
 
 /**
@@ -33,29 +44,6 @@ const V128_LOCALS = 2 + TILE_VECTORS;
 
 const ZEROS: readonly number[] = new Array<number>(VECTOR_BYTES).fill(0);
 const GROUP_IN_EACH_LANE: readonly number[] = new Array<number[]>(GROUP).fill([GROUP, 0]).flat();
-
-const OP = {
-  block: [0x02, NO_VALUE],
-  loop: [0x03, NO_VALUE],
-  end: [0x0b],
-  i32Load16: [0x2f, 1, 0],
-  i32Eqz: [0x45],
-  i32LtU: [0x49],
-  i32Popcnt: [0x69],
-  i32Add: [0x6a],
-  i32Sub: [0x6b],
-  i32Mul: [0x6c],
-  i32And: [0x71],
-  i32Shl: [0x74],
-  i32ShrU: [0x76],
-  f32x4Ne: simd(0x42),
-  i16x8Bitmask: simd(0x84),
-  i16x8Narrow: simd(0x85),
-  i16x8Add: simd(0x8e),
-  relaxedMultiplyAdd: simd(0x105),
-} as const;
-
-type Code = readonly number[];
 
 export function kernelModule(layout: KernelLayout): Uint8Array<ArrayBuffer> {
   const body = [
@@ -173,48 +161,6 @@ function tile({ paddedColumns, list, bias, weights }: KernelLayout, first: numbe
   ];
 }
 
-function get(local: number): Code {
-  return [0x20, local];
-}
-
-function set(local: number): Code {
-  return [0x21, local];
-}
-
-function tee(local: number): Code {
-  return [0x22, local];
-}
-
 function advance(local: number, bytes: number): Code {
   return [...get(local), ...i32(bytes), ...OP.i32Add, ...set(local)];
-}
-
-function branchIf(depth: number): Code {
-  return [0x0d, depth];
-}
-
-function i32(value: number): Code {
-  return [0x41, ...signed(value)];
-}
-
-function load(offset: number): Code {
-  return [...simd(0x00), 2, ...unsigned(offset)];
-}
-
-function store(offset: number): Code {
-  return [...simd(0x0b), 2, ...unsigned(offset)];
-}
-
-/** One value in all four lanes. */
-function loadSplat(): Code {
-  return [...simd(0x09), 2, 0];
-}
-
-/** A vector of sixteen given bytes. */
-function bytes(constant: readonly number[]): Code {
-  return [...simd(0x0c), ...constant];
-}
-
-function simd(operation: number): number[] {
-  return [0xfd, ...unsigned(operation)];
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { firstNonFinite } from '../../../../src/core/request/finite.ts';
+import { BLOCK_BYTES } from '../../../../src/core/request/finite-blocks.ts';
 import { DATATYPES } from '../../../../src/core/request/tensor.ts';
 import { numbers, unaligned } from './requests.ts';
 
@@ -42,6 +43,29 @@ describe('firstNonFinite', () => {
         expect(firstNonFinite(numbers('x', datatype, [11], values).contents, datatype)).toBe(index);
       }
   });
+
+  it.each([Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])(
+    'finds the first %d of a large tensor, in whichever block it is',
+    (odd) => {
+      const block = BLOCK_BYTES / 4;
+      for (const length of [block - 1, block, block + 1, 3 * block, 3 * block + 5]) {
+        const values = Float32Array.from({ length }, (_, i) =>
+          i % 2 === 0 ? 3.4028234663852886e38 : -1e-45,
+        );
+        const contents = (): Buffer => unaligned(new Uint8Array(values.slice().buffer));
+        expect(firstNonFinite(contents(), 'FP32')).toBe(-1);
+        for (const index of [0, 1, 17, block - 1, block, 2 * block + 3, length - 1].filter(
+          (i) => i < length,
+        )) {
+          const spoilt = contents();
+          spoilt.writeFloatLE(odd, 4 * index);
+          spoilt.writeFloatLE(odd, 4 * (length - 1));
+          expect(firstNonFinite(spoilt, 'FP32')).toBe(index);
+        }
+        expect(firstNonFinite(contents(), 'FP32')).toBe(-1);
+      }
+    },
+  );
 
   it('holds every value of a datatype without NaN to be finite', () => {
     const contents = Buffer.alloc(64, 0xff);
