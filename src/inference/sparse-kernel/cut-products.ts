@@ -34,7 +34,7 @@ export function cutProducts(graph: OnnxGraph, inputs: readonly string[]): Cut {
   const products: CutProduct[] = [];
   const refusals: string[] = [];
   const nodes = graph.nodes.flatMap((node): OnnxNode[] => {
-    const input = sparse.find(({ name }) => node.inputs.includes(name));
+    const input = firstOf(node, sparse);
     if (input === undefined) return [node];
     const product = productOf(node, input, graph.constants);
     if (typeof product === 'string') {
@@ -46,6 +46,15 @@ export function cutProducts(graph: OnnxGraph, inputs: readonly string[]): Cut {
   });
   if (products.length === 0) return { kind: 'refused', why: refusalOf(refusals) };
   return { kind: 'cut', rest: restGraph(graph, nodes, products), products };
+}
+
+/** Which of the inputs a node reads: the one that it multiplies, if it is a product. */
+function firstOf({ inputs }: OnnxNode, among: readonly OnnxValue[]): OnnxValue | undefined {
+  for (const read of inputs) {
+    const input = among.find(({ name }) => name === read);
+    if (input !== undefined) return input;
+  }
+  return undefined;
 }
 
 function refusalOf(refusals: readonly string[]): string {

@@ -138,6 +138,16 @@ describe('a graph that is cut behind its first layer', () => {
     });
   });
 
+  test('adds what is an input of candidates, too, wherever it stands among the inputs', () => {
+    const b = new GraphBuilder();
+    const more = b.input('more', H);
+    const first = b.node('Gemm', [b.input('x', K), b.weights([K, H]), more], [], 'first');
+    const graph = b.build({ from: b.node('Relu', [first]), shape: [H] });
+    const cut = cutProducts(graph, ['more', 'x']);
+    expect(cut).toMatchObject({ kind: 'cut', products: [{ input: 'x' }] });
+    expect(cut.kind === 'cut' && cut.rest.inputs.map(({ name }) => name)).toContain('more');
+  });
+
   test('drops an input that nothing reads any more, and no other', () => {
     const inputsOf = (build: Build): string[] => {
       const cut = cutProducts(graphOf(build), ['x']);
