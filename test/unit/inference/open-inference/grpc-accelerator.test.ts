@@ -163,18 +163,25 @@ describe('loading', () => {
     expect(served.seen.every(({ raw }) => raw)).toBe(true);
   });
 
-  it.each<[string, Parameters<typeof connect>[1], GrpcServerOptions, RegExp]>([
-    ['a model that the server lacks', { modelName: 'other' }, {}, /gRPC NOT_FOUND: unknown model other\/1/],
+  it.each<[string, Parameters<typeof connect>[1], GrpcServerOptions, string, RegExp]>([
+    [
+      'for now a model that the server lacks',
+      { modelName: 'other' },
+      {},
+      'MODEL_UNAVAILABLE',
+      /gRPC NOT_FOUND: unknown model other\/1/,
+    ],
     [
       'a server that makes batches too',
       {},
       { batchSizeMax: 8 },
+      'INVALID_MODEL',
       /the server makes batches too.*max_batch_size: 8/,
     ],
-  ])('refuses %s', async (_, names, options, reason) => {
+  ])('refuses %s', async (_, names, options, code, reason) => {
     const served = await serve(options);
     await expect((await connect(served.url, names)).load('toy', '1')).rejects.toMatchObject({
-      code: 'INVALID_MODEL',
+      code,
       message: expect.stringMatching(reason),
     });
   });
@@ -194,7 +201,7 @@ describe('loading', () => {
     const served = await serve();
     await served.close();
     await expect((await connect(served.url, {}, 500)).load('toy', '1')).rejects.toMatchObject({
-      code: 'INVALID_MODEL',
+      code: 'MODEL_UNAVAILABLE',
       message: expect.stringMatching(/ECONNREFUSED/),
     });
   });
@@ -203,7 +210,7 @@ describe('loading', () => {
     const http = await protocolServer([{ name: 'toy', version: '1', graph: toyGraph() }]);
     onTestFinished(() => http.close());
     await expect((await connect(http.url, {}, 500)).load('toy', '1')).rejects.toMatchObject({
-      code: 'INVALID_MODEL',
+      code: 'MODEL_UNAVAILABLE',
       message: expect.stringMatching(/speaks no gRPC/),
     });
   });
@@ -222,7 +229,7 @@ describe('over TLS', () => {
   it('refuses one whose certificate is not', async () => {
     const served = await serve({ tls: LOOPBACK_TLS });
     await expect((await connect(served.url, {}, 500)).load('toy', '1')).rejects.toMatchObject({
-      code: 'INVALID_MODEL',
+      code: 'MODEL_UNAVAILABLE',
       message: expect.stringMatching(/self-signed certificate/),
     });
     expect(served.asked).toBe(0);
