@@ -23,6 +23,7 @@ import { startEmbedded } from '../../../src/wiring/embedded.ts';
 import { serveHealth } from '../../../src/wiring/health-server.ts';
 import { readFleet } from '../../../src/wiring/policy-files.ts';
 import { temporaryFolder } from '../cli/temporary-folder.ts';
+import { grpcServer } from '../inference/open-inference/grpc-server.ts';
 import { protocolServer } from '../inference/open-inference/http-server.ts';
 import { noLibrary } from '../stages/accelerator-worker/library.fixture.ts';
 import { codecs, topics } from '../stages/records.fixture.ts';
@@ -55,7 +56,8 @@ async function beforeTheServer(overrides: Readonly<Record<string, unknown>> = {}
   const startServer = async (names: { name?: string } = {}): Promise<void> => {
     await stopServer();
     const graph = await readFile(`${RANKER}/model.onnx`);
-    const server = await protocolServer([{ name: 'ranker', version: '1', graph, ...names }], { port });
+    const serve = settings.openInference.protocol === 'grpc' ? grpcServer : protocolServer;
+    const server = await serve([{ name: 'ranker', version: '1', graph, ...names }], { port });
     stopServer = server.close;
   };
   return { settings, startServer };
@@ -142,10 +144,10 @@ it.each([
   3 * PATIENCE_MS,
 );
 
-it(
-  'a request that came before the server did is scored once the server is there',
-  async () => {
-    const { settings, startServer } = await beforeTheServer();
+it.each(['http', 'grpc'])(
+  'a request that came before the server did is scored once the server is there, over %s',
+  async (protocol) => {
+    const { settings, startServer } = await beforeTheServer({ 'openInference.protocol': protocol });
     const telemetry = silentTelemetry();
     const pipeline = await startEmbedded(settings, { telemetry, random: seededRandom(1) });
     onTestFinished(() => pipeline.close());

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { status } from '@grpc/grpc-js';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../../src/adapters/system/clock.ts';
 import { createOpenInferenceAccelerator } from '../../../../src/inference/open-inference/accelerator.ts';
 import { openRepository } from '../../../../src/inference/repository/open-repository.ts';
@@ -197,13 +197,17 @@ describe('loading', () => {
     });
   });
 
-  it('refuses where nobody answers, with the reason', async () => {
+  it('refuses while nobody answers, with the reason, and takes the version once somebody does', async () => {
     const served = await serve();
     await served.close();
-    await expect((await connect(served.url, {}, 500)).load('toy', '1')).rejects.toMatchObject({
+    const { load } = await connect(served.url, {}, 500);
+    await expect(load('toy', '1')).rejects.toMatchObject({
       code: 'MODEL_UNAVAILABLE',
       message: expect.stringMatching(/ECONNREFUSED/),
     });
+    await serve({ port: served.port });
+    const model = await vi.waitFor(() => load('toy', '1'), 10_000);
+    expectScored(await run(model));
   });
 
   it('refuses where HTTP is spoken, and says so', async () => {
