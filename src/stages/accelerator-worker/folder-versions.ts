@@ -48,6 +48,9 @@ export class FolderVersions {
         return missing;
       }),
     );
+  }
+
+  start(): void {
     this.#wakeInTime();
   }
 

@@ -123,6 +123,7 @@ export async function createAcceleratorWorkerStage(
     }),
   );
   const heartbeat = createHeartbeat(config, deps, { worker, loaded, published, slots });
+  folder.start();
   // Whoever takes up a slot finds requests there that name versions.
   await published.start();
   const taking = await takeSlots(config, deps, slots, {

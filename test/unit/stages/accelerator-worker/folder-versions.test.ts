@@ -37,6 +37,7 @@ function setUp(unloaded: Readonly<Record<string, Error>>) {
       onLoaded: () => announced.push(loaded.folder.map(({ version }) => version).join(' ')),
     },
   );
+  folder.start();
   const told = (): unknown[] =>
     telemetry.logs.filter(({ level }) => level === 'error').map(({ fields }) => fields);
   return { clock, hand, loaded, folder, triesMs, announced, told };
