@@ -99,7 +99,8 @@ export interface Accelerator {
   readonly failed: Promise<string>;
   /**
    * @param options.besideOthers versions that serve meanwhile are not held up by the load, where the backend can help it
-   * @throws MillraceError INVALID_MODEL with the reason; whatever was loaded before stays.
+   * @throws MillraceError INVALID_MODEL with the reason, where the same files would fail again; MODEL_UNAVAILABLE where what computes, or what the
+   *   version needs besides, cannot be had now. Whatever was loaded before stays.
    */
   load(family: string, version: string, options?: { besideOthers?: boolean }): Promise<LoadedModel>;
   close(): Promise<void>;

@@ -9,6 +9,7 @@ import type { ControlStore } from '../ports/control-store.ts';
 import type { ModelLibrary } from '../ports/model-library.ts';
 import { createAcceleratorWorkerStage } from '../stages/accelerator-worker/stage.ts';
 import type { Stage, StageDeps } from '../stages/stage.ts';
+import type { FolderModels } from './backends.ts';
 import { digestOf, poolOf } from './policy-files.ts';
 import { storeTrust } from './trusted-keys.ts';
 
@@ -18,14 +19,15 @@ export async function startAcceleratorWorker(
   surroundings: {
     fleet: Fleet;
     backend: Accelerator;
-    models: readonly LoadedModel[];
+    models: FolderModels;
     repository: ModelRepository;
     store: ControlStore;
     library: ModelLibrary;
   },
 ): Promise<Stage> {
   const { worker } = settings;
-  const { models, repository } = surroundings;
+  const { repository } = surroundings;
+  const { loaded, unloaded } = surroundings.models;
   const pool = poolOf(surroundings.fleet, worker.pool);
   return createAcceleratorWorkerStage(
     {
@@ -49,12 +51,13 @@ export async function startAcceleratorWorker(
       versionsMax: worker.modelVersionsMax,
       unloadAfterMs: worker.modelUnloadAfterMs,
       build: packageVersion(),
-      expectedSpeed: expectedSpeed(models, repository),
+      expectedSpeed: expectedSpeed(loaded, repository),
     },
     {
       ...deps,
       backend: surroundings.backend,
-      models,
+      models: loaded,
+      unloaded,
       store: surroundings.store,
       library: surroundings.library,
       trust: storeTrust(settings, 'model versions', deps.telemetry.logger),
@@ -63,8 +66,9 @@ export async function startAcceleratorWorker(
   );
 }
 
-/** What the cost models predict for a request of middling size against what the device's own profile says, over its models. */
+/** What the cost models predict for a request of middling size against what the device's own profile says, over its models; as predicted where none is loaded yet. */
 function expectedSpeed(models: readonly LoadedModel[], repository: ModelRepository): number {
+  if (models.length === 0) return 1;
   const [candidates, rows] = [100, 10];
   const sum = (of: (model: LoadedModel) => number): number => models.reduce((ms, model) => ms + of(model), 0);
   const predictedMs = sum(({ family, version }) =>

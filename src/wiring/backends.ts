@@ -17,6 +17,9 @@ import type { Clock } from '../ports/clock.ts';
 import type { ModelLibrary } from '../ports/model-library.ts';
 import type { RandomSource } from '../ports/random.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
+import type { UnloadedVersion } from '../stages/accelerator-worker/folder-versions.ts';
+import { tellRefusedKernels } from '../stages/accelerator-worker/refused-kernels.ts';
+import { canPass } from '../stages/accelerator-worker/try-again.ts';
 import { followItemTables } from './item-tables.ts';
 import { anyModelSource } from './model-source.ts';
 
@@ -60,29 +63,37 @@ export function createBackend(settings: Settings, accelerator: string, deps: Bac
   }
 }
 
+/** Versions of the model folder after each was tried once. */
+export interface FolderModels {
+  loaded: readonly LoadedModel[];
+  /** With the reason; a worker tries again what may pass. */
+  unloaded: readonly UnloadedVersion[];
+}
+
 /** Loads every version of every family that the backend accepts; what it refuses is logged with its reason. */
 export async function loadModels(
   backend: Accelerator,
   repository: ModelRepository,
   telemetry: Telemetry,
-): Promise<LoadedModel[]> {
+): Promise<FolderModels> {
   const loaded: LoadedModel[] = [];
+  const unloaded: UnloadedVersion[] = [];
   for (const { family, versions } of repository.families) {
     for (const { version } of versions) {
       try {
         const model = await backend.load(family, version);
         loaded.push(model);
-        for (const [kernel, reason] of model.refusedKernels ?? [])
-          telemetry.logger.warn({ family, version, kernel, reason }, 'a kernel cannot run a model version');
+        tellRefusedKernels(model, telemetry.logger);
       } catch (error) {
+        unloaded.push({ family, version, error });
         telemetry.logger.error(
-          { family, version, reason: String(error) },
+          { family, version, reason: String(error), triedAgain: canPass(error) },
           'a model version could not be loaded',
         );
       }
     }
   }
-  return loaded;
+  return { loaded, unloaded };
 }
 
 /** Brings published versions, and other item tables of the model folder, to the accelerators of this process. */

@@ -163,7 +163,7 @@ function describeProtocol(subject: ServerUnderTest, protocol: Protocol, started:
     ] as const)('is refused where the server has no such %s', async (_, names) => {
       const accelerator = open(started().repository, names, REFUSED_WITHIN_MS);
       await expect(accelerator.load('toy', '1')).rejects.toMatchObject({
-        code: 'INVALID_MODEL',
+        code: 'MODEL_UNAVAILABLE',
         message: expect.stringMatching(LACKING[protocol]),
       });
       await accelerator.close();

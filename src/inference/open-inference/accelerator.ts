@@ -27,6 +27,8 @@ export interface OpenInferenceDependencies {
 }
 
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
+/** Shorter than anybody waits before a version is tried again. */
+const MOMENT_MS = 250;
 
 /**
  * Models that a server of the Open Inference Protocol computes. Batches are made here, across requests: the server must not make any of its own.
@@ -37,6 +39,7 @@ export function createOpenInferenceAccelerator(
   options: OpenInferenceOptions,
 ): Accelerator {
   const server = new OpenInferenceServer(options, clock);
+  const ready = waitedForOnce(() => server.ready(), clock);
   const arena = createSlabArena({ keptBytesMax: KEPT_BYTES_MAX });
   const capabilities: AcceleratorCapabilities = {
     backend: 'open-inference',
@@ -52,13 +55,13 @@ export function createOpenInferenceAccelerator(
     async load(family, version): Promise<LoadedModel> {
       const wanted = repository.version(family, version);
       const served = servedModel(options, wanted);
-      await checkServed(server, served, wanted);
+      await checkServed(server, ready, served, wanted);
       const golden = await repository.readGolden(wanted);
       const runIn =
         (form: TensorForm): RunGraph =>
         (call) =>
           server.infer(served, form, call);
-      const form = await formOf(runIn, (run) => checkGolden(wanted, golden, run, refused));
+      const form = await formOf(runIn, (run) => checkGolden(wanted, golden, run, unavailable));
       return new PackedModel({
         version: wanted,
         tables: await repository.itemTables(wanted),
@@ -80,22 +83,38 @@ function servedModel({ modelName, modelVersion }: OpenInferenceOptions, wanted: 
   return { name: fill(modelName), version: modelVersion === '' ? undefined : fill(modelVersion) };
 }
 
-/** @throws MillraceError INVALID_MODEL: the server lacks it, takes other inputs, or makes batches by itself */
+/** @throws MillraceError INVALID_MODEL: it takes other inputs, or makes batches by itself; MODEL_UNAVAILABLE: the server is away, or lacks it */
 async function checkServed(
   server: OpenInferenceServer,
+  ready: () => Promise<void>,
   served: ServedModel,
   wanted: ModelVersion,
 ): Promise<void> {
   const reached = <T>(asked: Promise<T>): Promise<T> =>
     asked.catch((error: unknown) => {
-      throw refused(wanted, String(error instanceof Error ? error.message : error));
+      throw unavailable(wanted, String(error instanceof Error ? error.message : error));
     });
-  await reached(server.ready());
+  await reached(ready());
+  // Before anything is held against the version: a model that is still loading is described by and by.
+  const signature = await reached(server.signature(served));
   // First: the shapes of one that makes batches have an axis more, which would be told as if the config were wrong.
   const batchSizeMax = await server.batchSizeMax(served);
   if (batchSizeMax > 0) throw makesBatches(wanted, batchSizeMax);
-  const signature = await reached(server.signature(served));
   if (signature !== undefined) checkGraph(wanted, signature);
+}
+
+/** Versions that are loaded one after another wait once for a server that is away, not once each. */
+function waitedForOnce(ready: () => Promise<void>, clock: Clock): () => Promise<void> {
+  let last: { atMs: number; error: unknown } | undefined;
+  return async () => {
+    if (last !== undefined && clock.monotonicMs() - last.atMs < MOMENT_MS) throw last.error;
+    try {
+      await ready();
+    } catch (error) {
+      last = { atMs: clock.monotonicMs(), error };
+      throw error;
+    }
+  };
 }
 
 function makesBatches({ family, version }: ModelVersion, batchSizeMax: number): MillraceError {
@@ -129,9 +148,10 @@ async function formOf(
   }
 }
 
-function refused(version: ModelVersion, message: string): MillraceError {
+/** A server may come, load the model, or get well: only what it says of the model, and what it computes, is held against a version for good. */
+function unavailable(version: ModelVersion, message: string): MillraceError {
   return new MillraceError(
-    'INVALID_MODEL',
+    'MODEL_UNAVAILABLE',
     `${version.family}/${version.version}: the server fails on it: ${message}`,
   );
 }

@@ -3,17 +3,27 @@ import { versionName } from '../../core/model/published-model.ts';
 import { compareVersions } from '../../core/routing/choose.ts';
 import type { LoadedModel } from '../../ports/accelerator.ts';
 
-/** The versions that a worker can run: those of its model folder, for good, and published ones that come and go. */
+/** The versions that a worker can run: those of its model folder, which stay once they are loaded, and published ones that come and go. */
 export class LoadedVersions {
-  readonly folder: readonly LoadedModel[];
-  readonly #newestFirst: readonly { model: LoadedModel; variant: string }[];
+  #newestFirst: readonly { model: LoadedModel; variant: string }[] = [];
   readonly #published = new Map<string, LoadedModel>();
 
   constructor(folder: readonly LoadedModel[]) {
-    this.folder = folder;
-    this.#newestFirst = folder
-      .toSorted((a, b) => compareVersions(b.version, a.version))
-      .map((model) => ({ model, variant: model.variant.toUpperCase() }));
+    this.#setFolder(folder);
+  }
+
+  /** Newest first. */
+  get folder(): readonly LoadedModel[] {
+    return this.#newestFirst.map(({ model }) => model);
+  }
+
+  /** Whether there is nothing that this worker could run. */
+  get isEmpty(): boolean {
+    return this.#newestFirst.length === 0 && this.#published.size === 0;
+  }
+
+  addToFolder(model: LoadedModel): void {
+    this.#setFolder([...this.folder, model]);
   }
 
   add(model: LoadedModel): void {
@@ -40,5 +50,11 @@ export class LoadedVersions {
       if (version === null ? known.variant === variant : known.model.version === version) return known.model;
     }
     return version === null ? undefined : this.#published.get(versionName({ family, version }));
+  }
+
+  #setFolder(models: readonly LoadedModel[]): void {
+    this.#newestFirst = models
+      .toSorted((a, b) => compareVersions(b.version, a.version))
+      .map((model) => ({ model, variant: model.variant.toUpperCase() }));
   }
 }

@@ -10,6 +10,8 @@ import type { Telemetry } from '../../ports/telemetry.ts';
 import type { SignatureTrust } from '../signature-trust.ts';
 import { CatalogueSource } from './catalogue-source.ts';
 import type { LoadedVersions } from './loaded-versions.ts';
+import { tellRefusedKernels } from './refused-kernels.ts';
+import { canPass, tryAgainMs } from './try-again.ts';
 import { type UnloadDeps, unload } from './unload.ts';
 import {
   isSettled,
@@ -56,7 +58,6 @@ export interface PublishedVersionsDeps {
 const STORE_WAIT_MS = 500;
 /** Nor does a source: until then requests that name a version are answered by another. */
 const START_WAIT_MS = 30_000;
-const RETRY_MS = 15_000;
 const REASON_LENGTH_MAX = 400;
 
 /**
@@ -71,6 +72,8 @@ export class PublishedVersions {
   #entries = new Map<string, VersionEntry>();
   /** By version: what the log has of its last refusal. */
   readonly #told = new Map<string, string>();
+  /** By version: how often in a row a publication of it failed. */
+  readonly #failures = new Map<string, { publication: number; count: number }>();
   /** Ends the fetch under way. */
   #fetching: { name: string; publication: number; over: AbortController } | undefined;
   #working = false;
@@ -194,9 +197,9 @@ export class PublishedVersions {
     loaded.add(fresh);
     this.#setState(name, { status: 'ready', model: fresh, variant: fresh.variant });
     this.#told.delete(name);
+    this.#failures.delete(name);
     telemetry.logger.info({ model: name, digest: model.digest }, 'a published version is ready');
-    for (const [kernel, reason] of fresh.refusedKernels ?? [])
-      telemetry.logger.warn({ model: name, kernel, reason }, 'a kernel cannot run a published version');
+    tellRefusedKernels(fresh, telemetry.logger);
   }
 
   /** Whether it is still these files that are wanted under the name. */
@@ -209,10 +212,17 @@ export class PublishedVersions {
   }
 
   #fail(name: string, error: unknown): void {
-    // Final is what says so of itself. Anything else may be of this machine, of the source, or of the way there.
-    const isFinal = error instanceof MillraceError && !error.retryable;
-    const retry = isFinal ? 'never' : { atMs: this.#deps.clock.monotonicMs() + RETRY_MS };
+    const retry = canPass(error) ? { atMs: this.#deps.clock.monotonicMs() + this.#waitMs(name) } : 'never';
     this.#refuse(name, error instanceof Error ? error.message : String(error), retry);
+  }
+
+  /** Until the next try of a version that failed just now. */
+  #waitMs(name: string): number {
+    const publication = this.#entries.get(name)?.version.publication ?? 0;
+    const known = this.#failures.get(name);
+    const count = known?.publication === publication ? known.count + 1 : 1;
+    this.#failures.set(name, { publication, count });
+    return tryAgainMs(count, this.#deps.random);
   }
 
   #refuseForRoom(name: string, { held }: Extract<Room, { status: 'none' }>): void {
@@ -243,6 +253,7 @@ export class PublishedVersions {
     const entry = this.#entries.get(name);
     this.#entries.delete(name);
     this.#told.delete(name);
+    this.#failures.delete(name);
     this.#deps.onChange();
     if (entry === undefined) return;
     const { state, version } = entry;

@@ -23,19 +23,27 @@ export class SlotSharing {
   readonly #config: SlotSharingConfig;
   readonly #deps: StageDeps;
   readonly #slots: HeldSlots;
+  /** Whether this worker has anything to run; without that it holds nothing. */
+  readonly #canServe: () => boolean;
   /** Called when a slot is being left, before it drains: routers stop sending there. */
   readonly #onLeaving: () => void;
-  readonly #heard = new Map<string, { slots: readonly number[]; atMs: number }>();
+  readonly #heard = new Map<string, { slots: readonly number[]; sharesSlots: boolean; atMs: number }>();
   readonly #openedMs: number;
   #isMoving = false;
   #isClosed = false;
   #reader: Reader | undefined;
   #cancel: (() => void) | undefined;
 
-  constructor(config: SlotSharingConfig, deps: StageDeps, slots: HeldSlots, onLeaving: () => void) {
+  constructor(
+    config: SlotSharingConfig,
+    deps: StageDeps,
+    slots: HeldSlots,
+    { canServe, onLeaving }: { canServe: () => boolean; onLeaving: () => void },
+  ) {
     this.#config = config;
     this.#deps = deps;
     this.#slots = slots;
+    this.#canServe = canServe;
     this.#onLeaving = onLeaving;
     this.#openedMs = deps.clock.monotonicMs();
   }
@@ -53,8 +61,12 @@ export class SlotSharing {
     await this.#reader?.close();
   }
 
-  #hear({ pool, worker, slots }: PoolStatus): void {
-    if (pool === this.#config.pool) this.#heard.set(worker, { slots, atMs: this.#deps.clock.monotonicMs() });
+  #hear(status: PoolStatus): void {
+    const { pool, worker, slots } = status;
+    if (pool !== this.#config.pool) return;
+    // Whoever has nothing to run claims nothing: a share that were kept for it would stay vacant.
+    const sharesSlots = slots.length > 0 || hasModel(status);
+    this.#heard.set(worker, { slots, sharesSlots, atMs: this.#deps.clock.monotonicMs() });
   }
 
   async #tick(): Promise<void> {
@@ -78,6 +90,7 @@ export class SlotSharing {
   async #move(): Promise<void> {
     const { pool, worker, slotsMax } = this.#config;
     const { bus, topics, telemetry } = this.#deps;
+    if (!this.#canServe()) return this.#leaveAll();
     const slots = await bus.partitionCount(topics.dispatch(pool));
     if (this.#isClosed) return;
     const others = this.#others();
@@ -96,9 +109,15 @@ export class SlotSharing {
     return left;
   }
 
+  async #leaveAll(): Promise<void> {
+    const wanted = this.#slots.wanted();
+    // Nobody sends there: heartbeats have not told of a model for a while.
+    await Promise.all(wanted.map((slot) => this.#slots.leave(slot)));
+  }
+
   #others(): SlotHolder[] {
     return [...this.#heard]
-      .filter(([worker]) => worker !== this.#config.worker)
+      .filter(([worker, { sharesSlots }]) => sharesSlots && worker !== this.#config.worker)
       .map(([worker, { slots }]) => ({ worker, slots }));
   }
 
@@ -108,4 +127,8 @@ export class SlotSharing {
     const theirs = new Set(others.flatMap(({ slots }) => slots));
     return this.#slots.wanted().find((slot) => !owned.has(slot) && theirs.has(slot));
   }
+}
+
+function hasModel({ models, published }: PoolStatus): boolean {
+  return models.length > 0 || published.some(({ status }) => status === 'READY');
 }

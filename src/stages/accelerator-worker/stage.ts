@@ -1,5 +1,6 @@
 import { carriedRequest } from '../../contracts/headers.ts';
 import { type Dispatch, makePoolStatus } from '../../contracts/records.ts';
+import { versionName } from '../../core/model/published-model.ts';
 import type { Accelerator, LoadedModel } from '../../ports/accelerator.ts';
 import type { ControlStore } from '../../ports/control-store.ts';
 import type { ModelLibrary } from '../../ports/model-library.ts';
@@ -7,6 +8,8 @@ import { runStage } from '../run-stage.ts';
 import type { SignatureTrust } from '../signature-trust.ts';
 import { openDeadLetters, openResults, produceAside, type Stage, type StageDeps } from '../stage.ts';
 import { AckSender } from './ack-sender.ts';
+import { FixedSlots } from './fixed-slots.ts';
+import { FolderVersions, type UnloadedVersion } from './folder-versions.ts';
 import { HeldSlots } from './held-slots.ts';
 import { LoadedVersions } from './loaded-versions.ts';
 import { PublishedVersions, type PublishedVersionsConfig } from './published-versions.ts';
@@ -36,6 +39,8 @@ export interface AcceleratorWorkerDeps extends StageDeps {
   backend: Accelerator;
   /** Versions of the model folder, loaded. */
   models: readonly LoadedModel[];
+  /** Those that could not be loaded; they are tried again for as long as that can help. */
+  unloaded?: readonly UnloadedVersion[];
   /** Where published versions are learned of. */
   store: ControlStore;
   library: ModelLibrary;
@@ -84,6 +89,12 @@ export async function createAcceleratorWorkerStage(
     inUse: (model) => worker.isUsing(model),
     onChange: () => heartbeat.beat(),
   });
+  const folder: FolderVersions = new FolderVersions(deps.unloaded ?? [], {
+    ...deps,
+    random: deps.random.stream(`${config.worker}.folder`),
+    loaded,
+    onLoaded: () => heartbeat.beat(),
+  });
   const topic = deps.topics.dispatch(config.pool);
   const deadLetters = await openDeadLetters<Dispatch>(deps, [topic], {
     stage: 'accelerator-worker',
@@ -111,10 +122,14 @@ export async function createAcceleratorWorkerStage(
       deadLetters,
     }),
   );
-  const heartbeat = createHeartbeat(config, deps, worker, loaded, published, () => slots.owned());
+  const heartbeat = createHeartbeat(config, deps, { worker, loaded, published, slots });
+  folder.start();
   // Whoever takes up a slot finds requests there that name versions.
   await published.start();
-  const sharing = await takeSlots(config, deps, slots, heartbeat.beat);
+  const taking = await takeSlots(config, deps, slots, {
+    canServe: () => !loaded.isEmpty,
+    onLeaving: heartbeat.beat,
+  });
   const publishWindows = createWindowPublisher(config, deps, windows, worker);
   const cancels = [
     deps.clock.every(config.heartbeatMs, heartbeat.beat),
@@ -124,11 +139,12 @@ export async function createAcceleratorWorkerStage(
   return {
     name: 'accelerator-worker',
     worker,
-    unready: () => slots.unready(),
+    unready: () => withoutModel(loaded, folder, published) ?? slots.unready(),
     inFlight: () => slots.inFlight(),
     async close() {
       heartbeat.leaving();
-      await Promise.all([sharing?.close(), slots.close(), published.close()]);
+      folder.close();
+      await Promise.all([taking.close(), slots.close(), published.close()]);
       for (const cancel of cancels) cancel();
       acks.flush();
       publishWindows();
@@ -140,25 +156,42 @@ export async function createAcceleratorWorkerStage(
 async function takeSlots(
   config: AcceleratorWorkerConfig,
   deps: StageDeps,
-  slots: HeldSlots,
-  onLeaving: () => void,
-): Promise<SlotSharing | undefined> {
-  if (config.slots === 'shared') {
-    const sharing = new SlotSharing(config, deps, slots, onLeaving);
-    await sharing.start();
-    return sharing;
-  }
-  await Promise.all(config.slots.map((slot) => slots.join(slot)));
-  return undefined;
+  held: HeldSlots,
+  how: { canServe: () => boolean; onLeaving: () => void },
+): Promise<SlotSharing | FixedSlots> {
+  const taking =
+    config.slots === 'shared'
+      ? new SlotSharing(config, deps, held, how)
+      : new FixedSlots(config.slots, config, { ...deps, ...how, held });
+  await taking.start();
+  return taking;
+}
+
+/** Why there is nothing that this worker could run; undefined where there is. */
+function withoutModel(
+  loaded: LoadedVersions,
+  folder: FolderVersions,
+  published: PublishedVersions,
+): string | undefined {
+  if (!loaded.isEmpty) return undefined;
+  const failed = published.statuses().filter(({ status }) => status === 'FAILED');
+  const reasons = [
+    ...folder.reasons(),
+    ...failed.map((version) => `${versionName(version)}: ${version.reason}`),
+  ];
+  const [first = 'the model folder has none that could be, and no published one is ready', ...more] = reasons;
+  return `no model version is loaded: ${first}${more.length === 0 ? '' : ` (and ${more.length} more)`}`;
 }
 
 function createHeartbeat(
   config: AcceleratorWorkerConfig,
   deps: AcceleratorWorkerDeps,
-  worker: Worker,
-  loaded: LoadedVersions,
-  published: PublishedVersions,
-  owned: () => number[],
+  {
+    worker,
+    loaded,
+    published,
+    slots,
+  }: { worker: Worker; loaded: LoadedVersions; published: PublishedVersions; slots: HeldSlots },
 ) {
   const codec = deps.codecs.for('PoolStatus');
   const topic = deps.topics.fixed('pool-status');
@@ -190,10 +223,10 @@ function createHeartbeat(
       accelerator: config.accelerator,
       backend: capabilities.backend,
       simulated: capabilities.simulated,
-      slots: leaving ? [] : owned(),
-      kernels: loaded.kernelsOf(capabilities.kernels),
+      slots: leaving ? [] : slots.owned(),
+      kernels: [...capabilities.kernels],
       memories: [...capabilities.memories],
-      models: deps.models.map((model) => ({
+      models: loaded.folder.map((model) => ({
         family: model.family,
         version: model.version,
         variant: model.variant === 'enhanced' ? 'ENHANCED' : 'BASELINE',

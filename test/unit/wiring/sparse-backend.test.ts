@@ -20,7 +20,7 @@ it('a version that the sparse kernel cannot run is loaded, and the log says whic
     clock: systemClock(),
     random: seededRandom(1),
   });
-  const loaded = await loadModels(backend, repository, telemetry);
+  const { loaded } = await loadModels(backend, repository, telemetry);
   expect(loaded).toMatchObject([{ family: 'toy', version: '1', kernels: ['dense'] }]);
   expect(telemetry.logs).toMatchObject([
     {

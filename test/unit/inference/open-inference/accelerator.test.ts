@@ -2,11 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../../src/adapters/system/clock.ts';
 import { createOpenInferenceAccelerator } from '../../../../src/inference/open-inference/accelerator.ts';
 import { openRepository } from '../../../../src/inference/repository/open-repository.ts';
 import type { Accelerator, ItemResult } from '../../../../src/ports/accelerator.ts';
+import type { Clock } from '../../../../src/ports/clock.ts';
 import { toyFiles, toyGraph, toyItem, toyRequest, toyScores, writeVersion } from '../toy-model.ts';
 import { fail, type ProtocolServer, type ProtocolServerOptions, protocolServer } from './http-server.ts';
 
@@ -35,10 +36,11 @@ async function connect(
   url: string,
   names: { modelName?: string; modelVersion?: string } = {},
   timeoutMs = 5_000,
+  time: Clock = clock,
 ) {
   const repository = await openRepository(folder);
   accelerator = createOpenInferenceAccelerator(
-    { repository, clock },
+    { repository, clock: time },
     {
       protocol: 'http',
       url,
@@ -115,24 +117,66 @@ describe('loading', () => {
       ...Array.from({ length: 20 }, () => (response: ServerResponse) => fail(response, 503, 'away')),
     );
     await expect((await connect(server.url, {}, 300)).load('toy', '1')).rejects.toMatchObject({
+      code: 'MODEL_UNAVAILABLE',
       message: expect.stringMatching(/HTTP 503: away|in time/),
     });
     expect(server.seen.every(({ binary }) => binary)).toBe(true);
   });
 
-  it.each<[string, Parameters<typeof connect>[1], ProtocolServerOptions, RegExp]>([
-    ['a model that the server lacks', { modelName: 'other' }, {}, /HTTP 404: unknown model/],
-    [
-      'a server that makes batches too',
-      {},
-      { batchSizeMax: 8 },
-      /the server makes batches too.*max_batch_size: 8/,
-    ],
-  ])('refuses %s', async (_, names, options, reason) => {
-    server = await served(toyGraph(), options);
-    await expect((await connect(server.url, names)).load('toy', '1')).rejects.toMatchObject({
+  it('refuses a server that makes batches too for good', async () => {
+    server = await served(toyGraph(), { batchSizeMax: 8 });
+    await expect((await connect(server.url)).load('toy', '1')).rejects.toMatchObject({
       code: 'INVALID_MODEL',
+      retryable: false,
+      message: expect.stringMatching(/the server makes batches too.*max_batch_size: 8/),
+    });
+  });
+
+  it.each<[string, { name?: string; version?: string }, RegExp]>([
+    ['that has not loaded the model yet', { name: 'other' }, /toy\/1: .*HTTP 404: unknown model/],
+    ['that has not loaded the version yet', { version: '7' }, /toy\/1: .*HTTP 404: unknown model/],
+  ])('may come to a server %s', async (_, other, reason) => {
+    server = await protocolServer([{ name: 'toy', version: '1', graph: toyGraph(), ...other }]);
+    const { url } = server;
+    const { load } = await connect(url);
+    await expect(load('toy', '1')).rejects.toMatchObject({
+      code: 'MODEL_UNAVAILABLE',
+      retryable: true,
       message: expect.stringMatching(reason),
+    });
+    await server.close();
+    server = await served(toyGraph(), { port: Number(new URL(url).port) });
+    expectScored((await (await load('toy', '1')).run([toyItem(request)], 'dense')).items);
+  });
+
+  it('may come to a server that fails on its golden cases', async () => {
+    server = await served();
+    // once as bytes and once in JSON
+    const outOfMemory = (response: ServerResponse): void => fail(response, 500, 'out of memory');
+    server.failNext(outOfMemory, outOfMemory);
+    const { load } = await connect(server.url);
+    await expect(load('toy', '1')).rejects.toMatchObject({
+      code: 'MODEL_UNAVAILABLE',
+      message: expect.stringMatching(/toy\/1: the server fails on it: .*HTTP 500: out of memory/),
+    });
+    expectScored((await (await load('toy', '1')).run([toyItem(request)], 'dense')).items);
+  });
+
+  it('holds nothing against a version while its model is being loaded, though the server makes batches', async () => {
+    server = await served(toyGraph(), { batchSizeMax: 8, loadsAfter: 1 });
+    await expect((await connect(server.url)).load('toy', '1')).rejects.toMatchObject({
+      code: 'MODEL_UNAVAILABLE',
+    });
+  });
+
+  it('refuses a graph that takes something else for good', async () => {
+    server = await served(
+      Buffer.from(Buffer.from(toyGraph()).toString('latin1').replaceAll('segment', 'section'), 'latin1'),
+    );
+    await expect((await connect(server.url)).load('toy', '1')).rejects.toMatchObject({
+      code: 'INVALID_MODEL',
+      retryable: false,
+      message: expect.stringMatching(/the graph has no input segment/),
     });
   });
 
@@ -147,15 +191,49 @@ describe('loading', () => {
     });
   });
 
-  it('refuses where nobody answers, with the address', async () => {
+  it('waits for nobody for longer than it may, says at which address, and takes the version once somebody answers', async () => {
     server = await served();
     const { url } = server;
     await server.close();
     server = undefined;
-    await expect((await connect(url, {}, 200)).load('toy', '1')).rejects.toMatchObject({
-      code: 'INVALID_MODEL',
+    const { load } = await connect(url, {}, 200);
+    await expect(load('toy', '1')).rejects.toMatchObject({
+      code: 'MODEL_UNAVAILABLE',
+      retryable: true,
       message: expect.stringMatching(/ECONNREFUSED/),
     });
+    server = await served(toyGraph(), { port: Number(new URL(url).port) });
+    const model = await vi.waitFor(() => load('toy', '1'), 10_000);
+    expectScored((await model.run([toyItem(request)], 'dense')).items);
+  });
+
+  it('waits for a server that is away once for versions that are loaded one after another', async () => {
+    server = await served();
+    const { url } = server;
+    await server.close();
+    server = undefined;
+    let laterMs = 0;
+    let saidMs = 0;
+    let isHeld = false;
+    const monotonicMs = (): number => {
+      if (!isHeld) saidMs = clock.monotonicMs() + laterMs;
+      return saidMs;
+    };
+    const time = { ...clock, monotonicMs };
+    const { load } = await connect(url, {}, 200, time);
+    const fetched = vi.spyOn(globalThis, 'fetch');
+    onTestFinished(() => fetched.mockRestore());
+    const reason = (): Promise<unknown> => load('toy', '1').catch((error: unknown) => String(error));
+    const first = await reason();
+    const asked = fetched.mock.calls.length;
+    expect(asked).toBeGreaterThan(0);
+    // However long this machine takes over it, the next one comes at once.
+    isHeld = true;
+    expect([await reason(), fetched.mock.calls.length]).toEqual([first, asked]);
+    isHeld = false;
+    laterMs = 1_000;
+    await reason();
+    expect(fetched.mock.calls.length).toBeGreaterThan(asked);
   });
 });
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { status } from '@grpc/grpc-js';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../../src/adapters/system/clock.ts';
 import { createOpenInferenceAccelerator } from '../../../../src/inference/open-inference/accelerator.ts';
 import { openRepository } from '../../../../src/inference/repository/open-repository.ts';
@@ -163,18 +163,25 @@ describe('loading', () => {
     expect(served.seen.every(({ raw }) => raw)).toBe(true);
   });
 
-  it.each<[string, Parameters<typeof connect>[1], GrpcServerOptions, RegExp]>([
-    ['a model that the server lacks', { modelName: 'other' }, {}, /gRPC NOT_FOUND: unknown model other\/1/],
+  it.each<[string, Parameters<typeof connect>[1], GrpcServerOptions, string, RegExp]>([
+    [
+      'for now a model that the server lacks',
+      { modelName: 'other' },
+      {},
+      'MODEL_UNAVAILABLE',
+      /gRPC NOT_FOUND: unknown model other\/1/,
+    ],
     [
       'a server that makes batches too',
       {},
       { batchSizeMax: 8 },
+      'INVALID_MODEL',
       /the server makes batches too.*max_batch_size: 8/,
     ],
-  ])('refuses %s', async (_, names, options, reason) => {
+  ])('refuses %s', async (_, names, options, code, reason) => {
     const served = await serve(options);
     await expect((await connect(served.url, names)).load('toy', '1')).rejects.toMatchObject({
-      code: 'INVALID_MODEL',
+      code,
       message: expect.stringMatching(reason),
     });
   });
@@ -190,20 +197,24 @@ describe('loading', () => {
     });
   });
 
-  it('refuses where nobody answers, with the reason', async () => {
+  it('refuses while nobody answers, with the reason, and takes the version once somebody does', async () => {
     const served = await serve();
     await served.close();
-    await expect((await connect(served.url, {}, 500)).load('toy', '1')).rejects.toMatchObject({
-      code: 'INVALID_MODEL',
+    const { load } = await connect(served.url, {}, 500);
+    await expect(load('toy', '1')).rejects.toMatchObject({
+      code: 'MODEL_UNAVAILABLE',
       message: expect.stringMatching(/ECONNREFUSED/),
     });
+    await serve({ port: served.port });
+    const model = await vi.waitFor(() => load('toy', '1'), 10_000);
+    expectScored(await run(model));
   });
 
   it('refuses where HTTP is spoken, and says so', async () => {
     const http = await protocolServer([{ name: 'toy', version: '1', graph: toyGraph() }]);
     onTestFinished(() => http.close());
     await expect((await connect(http.url, {}, 500)).load('toy', '1')).rejects.toMatchObject({
-      code: 'INVALID_MODEL',
+      code: 'MODEL_UNAVAILABLE',
       message: expect.stringMatching(/speaks no gRPC/),
     });
   });
@@ -222,7 +233,7 @@ describe('over TLS', () => {
   it('refuses one whose certificate is not', async () => {
     const served = await serve({ tls: LOOPBACK_TLS });
     await expect((await connect(served.url, {}, 500)).load('toy', '1')).rejects.toMatchObject({
-      code: 'INVALID_MODEL',
+      code: 'MODEL_UNAVAILABLE',
       message: expect.stringMatching(/self-signed certificate/),
     });
     expect(served.asked).toBe(0);

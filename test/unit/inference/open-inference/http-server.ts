@@ -21,6 +21,10 @@ export interface ProtocolServerOptions {
   batchSizeMax?: number;
   /** What the first questions for its health are answered with, before 200. */
   notReady?: readonly number[];
+  /** So many questions about models come before it has loaded any. */
+  loadsAfter?: number;
+  /** To listen on; a free one where it is left out. */
+  port?: number;
   /** Rows of one number instead of numbers, as some servers write JSON. */
   nested?: boolean;
 }
@@ -57,6 +61,7 @@ export async function protocolServer(
     );
   }
   const notReady = [...(options.notReady ?? [])];
+  let loadsAfter = options.loadsAfter ?? 0;
   const failures: ((response: ServerResponse) => void)[] = [];
   const seen: ProtocolServer['seen'] = [];
   const server = createServer((request, response) => {
@@ -71,7 +76,7 @@ export async function protocolServer(
     }
     const [, model = '', rest] = /^(\/v2\/models\/[^/]+\/versions\/[^/]+)(\/\w+)?$/.exec(path) ?? [];
     const session = sessions.get(model);
-    if (session === undefined) return fail(response, 404, `unknown model ${path}`);
+    if (session === undefined || loadsAfter-- > 0) return fail(response, 404, `unknown model ${path}`);
     if (rest === '/config') {
       return options.batchSizeMax === undefined
         ? fail(response, 404, 'no such path')
@@ -88,7 +93,7 @@ export async function protocolServer(
     sendOutputs(response, json, outputs, options.nested === true);
   }
 
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(options.port ?? 0, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     seen,

@@ -162,21 +162,49 @@ describe('published versions', () => {
     expect(refusals()).toEqual([]);
   });
 
-  it('whose source is away are tried again by themselves, and the log says so once', async () => {
+  it('whose source is away are tried again by themselves after growing waits, and the log says so once', async () => {
     const { hand, catalogue, shown, refusals, start, clock } = setUp();
     await start();
     hand.unfetched.set('ranker@3', absence('the server answers 503'));
     await catalogue('3');
     expect(shown()).toEqual(['3 FAILED the server answers 503']);
-    await clock.advanceBy(60_000);
-    expect(hand.did.filter((step) => step === 'fetch ranker@3').length).toBeGreaterThanOrEqual(4);
+    const tries = (): number => hand.did.filter((step) => step === 'fetch ranker@3').length;
+    await clock.advanceBy(10_000);
+    expect(tries()).toBeGreaterThanOrEqual(4);
+    await clock.advanceBy(50_000);
+    expect(tries()).toBeLessThanOrEqual(9);
     expect(refusals()).toEqual(['ranker@3 the server answers 503']);
     hand.unfetched.set('ranker@3', absence('the server answers 404'));
     await clock.advanceBy(60_000);
     expect(refusals().slice(1)).toEqual(['ranker@3 the server answers 404']);
     hand.unfetched.clear();
-    await clock.advanceBy(20_000);
+    await clock.advanceBy(30_000);
     expect(shown()).toEqual(['3 READY']);
+  });
+
+  it('that are published again are waited for as if they had never failed', async () => {
+    const { hand, catalogue, start, clock } = setUp();
+    await start();
+    hand.unfetched.set('ranker@3', absence('the server answers 503'));
+    await catalogue('3/1');
+    await clock.advanceBy(600_000);
+    hand.did.length = 0;
+    await catalogue('3/2');
+    await clock.advanceBy(4_000);
+    expect(hand.did.length).toBeGreaterThanOrEqual(3);
+  });
+
+  it('whose server has not loaded them yet are tried again by themselves', async () => {
+    const { hand, loaded, catalogue, shown, start, clock } = setUp();
+    await start();
+    hand.unloadable.set('ranker@3', absence('the server has no such model'));
+    await catalogue('3!');
+    await clock.advanceBy(60_000);
+    expect(shown()).toEqual(['3 FAILED the server has no such model']);
+    hand.unloadable.clear();
+    await clock.advanceBy(30_000);
+    expect(shown()).toEqual(['3 READY']);
+    expect(loaded.modelFor('ranker', '3', 'BASELINE')).toBe(hand.models.get('ranker@3'));
   });
 
   it('with a fault that only another publication mends are not tried again, and the log says so once', async () => {

@@ -10,6 +10,7 @@ import { seededRandom } from '../../../../src/core/random/seeded-random.ts';
 import type { InboundRecord } from '../../../../src/ports/message-bus.ts';
 import {
   type AcceleratorWorkerConfig,
+  type AcceleratorWorkerDeps,
   createAcceleratorWorkerStage,
 } from '../../../../src/stages/accelerator-worker/stage.ts';
 import { MemoryWorld } from '../../adapters/memory/bus.fixture.ts';
@@ -18,7 +19,17 @@ import { codecs, dispatch, topics } from '../records.fixture.ts';
 import { handDrivenLibrary } from './library.fixture.ts';
 import { handDrivenModel } from './model.fixture.ts';
 
-async function start(overrides: Partial<AcceleratorWorkerConfig> = {}) {
+const AWAY = {
+  family: 'ranker',
+  version: '1',
+  error: new MillraceError('MODEL_UNAVAILABLE', 'nobody answers at the server'),
+};
+
+/** @param folder what became of its versions; one is loaded where it is left out */
+async function start(
+  overrides: Partial<AcceleratorWorkerConfig> = {},
+  folder: Partial<Pick<AcceleratorWorkerDeps, 'models' | 'unloaded'>> = {},
+) {
   const world = new MemoryWorld();
   const outside = world.connect();
   await world.settle(
@@ -41,7 +52,7 @@ async function start(overrides: Partial<AcceleratorWorkerConfig> = {}) {
   const model = handDrivenModel();
   const hand = handDrivenLibrary();
   const server = memoryControlServer({ clock: world.clock });
-  const open = (worker: string, bus = world.connect()) =>
+  const open = (worker: string, bus = world.connect(), own = folder) =>
     createAcceleratorWorkerStage(
       {
         worker,
@@ -76,6 +87,7 @@ async function start(overrides: Partial<AcceleratorWorkerConfig> = {}) {
         telemetry: world.telemetry,
         topicDelay: createTopicDelay(),
         models: [model],
+        ...own,
         store: server.connect(),
         library: hand.library,
         digest: sha256,
@@ -111,8 +123,27 @@ async function start(overrides: Partial<AcceleratorWorkerConfig> = {}) {
       from.read({ topics: [topic], startAt: 'earliest' }, (records) => records.forEach(onRecord)),
     );
   }
-  return { world, hand, server, bus, outside, stage, open, model, statuses, windows, results, send };
+  /** The catalogue of published versions, as the controller writes it. */
+  const catalogue = async (epoch: number, ...versions: string[]): Promise<void> => {
+    const text = writeCatalogue({
+      versions: versions.map((version) => ({
+        model: publishedModel(version),
+        publication: Number(version),
+        isNamed: false,
+        proof: undefined,
+      })),
+    });
+    const store = server.connect();
+    await world.settle(store.putDocument(sha256(text), Buffer.from(text)));
+    const stable = { digest: sha256(text), name: 'models', version: epoch };
+    await world.settle(store.writePointer(CATALOGUE_SCOPE, { epoch, term: 1, stable, canary: undefined }));
+  };
+  return { world, hand, bus, outside, stage, open, model, statuses, windows, results, send, catalogue };
 }
+
+/** Slots of a worker as its last heartbeat says. */
+const held = (statuses: readonly (PoolStatus | null)[], worker: string): number[] | undefined =>
+  statuses.findLast((status) => status?.worker === worker)?.slots.toSorted();
 
 describe('heartbeats', () => {
   it('tell what the worker is and holds, at once and every period, with a sequence that rises', async () => {
@@ -138,19 +169,9 @@ describe('heartbeats', () => {
   });
 
   it('tell of published versions, what became of each', async () => {
-    const { world, hand, server, statuses } = await start();
+    const { world, hand, catalogue, statuses } = await start();
     hand.unloadable.set('ranker@3', new MillraceError('INVALID_MODEL', 'golden case 1 gives NaN'));
-    const versions = ['2', '3'].map((version, publication) => ({
-      model: publishedModel(version),
-      publication,
-      isNamed: false,
-      proof: undefined,
-    }));
-    const text = writeCatalogue({ versions });
-    const store = server.connect();
-    await world.settle(store.putDocument(sha256(text), Buffer.from(text)));
-    const stable = { digest: sha256(text), name: 'models', version: 2 };
-    await world.settle(store.writePointer(CATALOGUE_SCOPE, { epoch: 5, term: 1, stable, canary: undefined }));
+    await catalogue(5, '2', '3');
     await world.clock.advanceBy(1_500);
     expect(statuses.at(-1)).toMatchObject({
       catalogueEpoch: 5,
@@ -235,9 +256,6 @@ describe('a worker that leaves', () => {
 });
 
 describe('workers that share the slots of their pool', () => {
-  const held = (statuses: readonly (PoolStatus | null)[], worker: string): number[] | undefined =>
-    statuses.findLast((status) => status?.worker === worker)?.slots.toSorted();
-
   it('take all that nobody holds, let go for one that comes, and take over from one that leaves or dies', async () => {
     const { world, stage, open, statuses } = await start({ slots: 'shared' });
     await world.clock.advanceBy(10);
@@ -296,6 +314,133 @@ describe('workers that share the slots of their pool', () => {
     const { world, statuses } = await start({ slots: 'shared', slotsMax: 1 });
     await world.clock.advanceBy(5_000);
     expect(held(statuses, 'w1')).toHaveLength(1);
+  });
+});
+
+describe('a worker without a model', () => {
+  const none = { models: [], unloaded: [AWAY] };
+
+  it.each([
+    ['fixed', [0, 1]],
+    ['shared', 'shared'],
+  ] as const)(
+    'is not ready, says why, and holds none of its %s slots; it takes them when it has a model',
+    async (_, slots) => {
+      const { world, hand, stage, statuses, results, send } = await start({ slots }, none);
+      hand.unloadable.set('ranker@1', AWAY.error);
+      await world.settle(send(1));
+      await world.clock.advanceBy(60_000);
+      expect(stage.unready()).toBe('no model version is loaded: ranker@1: nobody answers at the server');
+      expect(statuses.every((status) => status?.slots.length === 0 && status.models.length === 0)).toBe(true);
+      // nothing was taken that it could only end
+      expect([stage.inFlight(), results.length]).toEqual([0, 0]);
+      hand.unloadable.clear();
+      await world.clock.advanceBy(40_000);
+      expect(stage.unready()).toBeUndefined();
+      expect(statuses.at(-1)).toMatchObject({ models: [{ family: 'ranker', version: '1' }] });
+      expect(held(statuses, 'w1')).toEqual([0, 1]);
+      expect(hand.models.get('ranker@1')?.batches).toHaveLength(1);
+      await world.settle(stage.close());
+    },
+  );
+
+  it('says how many reasons there are more, and stays so where trying again cannot help', async () => {
+    const error = new MillraceError('INVALID_MODEL', 'golden case 1 gives NaN');
+    const unloaded = [
+      { family: 'ranker', version: '1', error },
+      { ...AWAY, version: '2' },
+    ];
+    const { world, hand, stage } = await start({}, { models: [], unloaded });
+    hand.unloadable.set('ranker@2', error);
+    await world.clock.advanceBy(600_000);
+    expect(stage.unready()).toBe(
+      'no model version is loaded: ranker@1: golden case 1 gives NaN (and 1 more)',
+    );
+    expect(hand.did.length).toBeLessThanOrEqual(1);
+  });
+
+  it.each([
+    ['fixed', [0, 1]],
+    ['shared', 'shared'],
+  ] as const)(
+    'is ready with a published version, and lets its %s slots go with the last',
+    async (_, slots) => {
+      const { world, stage, statuses, catalogue } = await start({ slots }, { models: [] });
+      await world.clock.advanceBy(5_000);
+      expect(stage.unready()).toMatch(/^no model version is loaded: the model folder has none/);
+      await catalogue(1, '2');
+      await world.clock.advanceBy(5_000);
+      expect([stage.unready(), held(statuses, 'w1')]).toEqual([undefined, [0, 1]]);
+      await catalogue(2);
+      await world.clock.advanceBy(80_000);
+      expect(stage.unready()).toMatch(/^no model version is loaded/);
+      expect(held(statuses, 'w1')).toEqual([]);
+    },
+  );
+
+  it('leaves its fixed slots to a worker that can serve', async () => {
+    const { world, hand, open, statuses, send, model, results } = await start({}, none);
+    hand.unloadable.set('ranker@1', AWAY.error);
+    await world.settle(send(1));
+    await world.settle(open('w2', world.connect(), {}));
+    await world.clock.advanceBy(1_000);
+    expect([held(statuses, 'w1'), held(statuses, 'w2')]).toEqual([[], [0, 1]]);
+    model.batches[0]?.end();
+    await world.clock.advanceBy(10);
+    expect(results).toHaveLength(1);
+  });
+
+  it('tries a fixed slot again that it could not take when it had a model', async () => {
+    const { world, hand, outside, statuses } = await start({}, none);
+    await world.settle(outside.admin.deleteTopics([topics.dispatch('cpu')]));
+    await world.clock.advanceBy(5_000);
+    expect([hand.did, held(statuses, 'w1')]).toEqual([['load ranker@1'], []]);
+    expect(world.telemetry.logs.some(({ message }) => message === 'a slot is tried again')).toBe(true);
+    const name = topics.dispatch('cpu');
+    await world.settle(outside.admin.createTopics([{ name, partitions: 2, replication: 1, config: {} }]));
+    await world.clock.advanceBy(5_000);
+    expect(held(statuses, 'w1')).toEqual([0, 1]);
+  });
+
+  it('has no share of its pool kept for it', async () => {
+    const { world, hand, open, statuses } = await start({ slots: 'shared' }, none);
+    hand.unloadable.set('ranker@1', AWAY.error);
+    await world.settle(open('w2', world.connect(), {}));
+    await world.clock.advanceBy(10_000);
+    expect([held(statuses, 'w1'), held(statuses, 'w2')]).toEqual([[], [0, 1]]);
+    hand.unloadable.clear();
+    await world.clock.advanceBy(40_000);
+    expect([held(statuses, 'w1')?.length, held(statuses, 'w2')?.length]).toEqual([1, 1]);
+  });
+});
+
+describe('workers that share slots beside workers without a model', () => {
+  it('share evenly with those that have published versions alone', async () => {
+    const { world, open, statuses, catalogue } = await start({ slots: 'shared' }, { models: [] });
+    await catalogue(1, '2');
+    await world.clock.advanceBy(5_000);
+    await world.settle(open('w2'));
+    await world.clock.advanceBy(10_000);
+    expect([held(statuses, 'w1')?.length, held(statuses, 'w2')?.length]).toEqual([1, 1]);
+  });
+
+  it('take no slot for vacant that one of another release holds', async () => {
+    const { world, outside, statuses } = await start({ slots: 'shared' });
+    const codec = codecs.for('PoolStatus');
+    await world.clock.advanceBy(10);
+    const [own] = statuses;
+    if (own === null || own === undefined) throw new Error('there is no heartbeat');
+    world.clock.every(200, () => {
+      const status = { ...own, worker: 'old', slots: [0], models: [], published: [] };
+      void outside.produce({
+        topic: topics.fixed('pool-status'),
+        partition: 0,
+        key: Buffer.from('old'),
+        value: codec.encode(status),
+      });
+    });
+    await world.clock.advanceBy(10_000);
+    expect(held(statuses, 'w1')).toEqual([1]);
   });
 });
 
