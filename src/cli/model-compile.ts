@@ -1,7 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Command } from 'commander';
+import { writeUserFiles } from '../config/user-file.ts';
 import { MillraceError } from '../core/errors.ts';
 import { seededRandom } from '../core/random/seeded-random.ts';
 import type { OnnxGraph } from '../inference/onnx-file/graph.ts';
@@ -97,7 +97,7 @@ async function compile(context: CliContext, file: string, flags: CompileFlags): 
     const throughput = flags.measure
       ? await measureForms(forms, graph, groups, { random, clock: context.clock })
       : undefined;
-    const files = await write(forms, flags.out);
+    const files = writeUserFiles(flags.out, filesOf(forms));
     const report = reportOf(graph, forms, { files, verified, multiplications, throughput });
     context.stdout.write(flags.json === true ? `${JSON.stringify(report)}\n` : describe(report));
     warnOfLittle(context, multiplications);
@@ -132,16 +132,9 @@ function warnOfLittle({ stderr }: CliContext, { given, candidate }: Multiplicati
   );
 }
 
-async function write({ compiled, sides }: Forms, folder: string): Promise<string[]> {
-  await mkdir(folder, { recursive: true });
+function filesOf({ compiled, sides }: Forms): Map<string, Uint8Array> {
   const graphs = [compiled.graph, sides.request, sides.candidate] as const;
-  const files: string[] = [];
-  for (const [n, name] of WRITTEN.entries()) {
-    const path = join(folder, name);
-    await writeFile(path, writeGraph(graphs[n] ?? compiled.graph));
-    files.push(path);
-  }
-  return files;
+  return new Map(WRITTEN.map((name, n) => [name, writeGraph(graphs[n] ?? compiled.graph)]));
 }
 
 function reportOf(

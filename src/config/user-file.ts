@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import {
   closeSync,
   existsSync,
+  mkdirSync,
   openSync,
   readFileSync,
   realpathSync,
@@ -47,6 +48,26 @@ export function writeUserFile(
     else writeFileSync(file, contents);
   } catch (error) {
     throw fileError('the file cannot be written', file, error, 'written');
+  }
+}
+
+/**
+ * Writes files into a folder, which is made where it is missing: all of them, in the place of what has their names, or none.
+ * @returns their paths
+ * @throws MillraceError INVALID_CONFIG where one cannot be written
+ */
+export function writeUserFiles(folder: string, files: ReadonlyMap<string, string | Uint8Array>): string[] {
+  const moves = [...files].map(([name, contents]) => {
+    return { contents, path: join(folder, name), aside: join(folder, `.millrace-${randomUUID()}`) };
+  });
+  try {
+    mkdirSync(folder, { recursive: true });
+    for (const { aside, contents } of moves) writeNew(aside, contents, undefined);
+    for (const { aside, path } of moves) renameSync(aside, path);
+    return moves.map(({ path }) => path);
+  } catch (error) {
+    for (const { aside } of moves) rmSync(aside, { force: true });
+    throw fileError('the files cannot be written', folder, error, 'written');
   }
 }
 

@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { packaged, packageRoot } from '../../../src/config/package-root.ts';
-import { readUserFile, writeUserFile } from '../../../src/config/user-file.ts';
+import { readUserFile, writeUserFile, writeUserFiles } from '../../../src/config/user-file.ts';
 
 describe('the package’s own files', () => {
   it('are found from its root', () => {
@@ -91,6 +91,21 @@ describe('a file that the user named', () => {
     expect(readFileSync(file, 'utf8')).toBe('after');
     expect(statSync(file).mode & 0o777).toBe(0o640);
     expect(readdirSync(folder).sort()).toEqual(['key', 'link']);
+  });
+
+  it('comes with the others of its folder, or none does', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-files-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const place = join(folder, 'a', 'b');
+    expect(writeUserFiles(place, new Map([['one', '1']]))).toEqual([join(place, 'one')]);
+    const two = new Map([
+      ['one', 'again'],
+      ['none/two', '2'],
+    ]);
+    expect(() => writeUserFiles(place, two)).toThrow(
+      /the files cannot be written: its folder does not exist/,
+    );
+    expect(readdirSync(place)).toEqual(['one']);
   });
 
   it('may be no file', () => {
