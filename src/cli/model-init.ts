@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
 import { Command, Option } from 'commander';
+import { loadSettings } from '../config/load-settings.ts';
 import { fileError, readUserFile } from '../config/user-file.ts';
 import { MillraceError } from '../core/errors.ts';
 import { makeVersion, type VersionOptions } from '../inference/new-version/make-version.ts';
@@ -139,7 +140,8 @@ async function init(context: CliContext, file: string, flags: InitFlags): Promis
   checkFamily(flags.family);
   const version = await versionNumber(flags.out, flags.family, flags);
   const source = basename(file);
-  const options = optionsOf(flags, version, source, wordsOfTriton(flags.configPbtxt, graph));
+  const { limits } = loadSettings(context.environment).settings;
+  const options = optionsOf(flags, { version, source, ...limits }, wordsOfTriton(flags.configPbtxt, graph));
   const making = makeVersion({ source, bytes, graph }, options, context);
   const made = await waitingFor(context, 'making golden cases and measuring', making);
   const { out, family } = flags;
@@ -169,7 +171,11 @@ function wordsOfTriton(file: string | undefined, graph: OnnxGraph): TritonWords 
   }
 }
 
-function optionsOf(flags: InitFlags, version: number, source: string, triton: TritonWords): VersionOptions {
+function optionsOf(
+  flags: InitFlags,
+  { version, source, requestBytesMax }: { version: number; source: string; requestBytesMax: number },
+  triton: TritonWords,
+): VersionOptions {
   const hints = [...pairsIn('--hints', flags.hints, finite)].map(([name, value]) => ({
     name,
     default: value,
@@ -192,7 +198,13 @@ function optionsOf(flags: InitFlags, version: number, source: string, triton: Tr
       candidatesMax: flags.candidatesMax ?? triton.candidatesMax ?? CANDIDATES_MAX,
       rowsMax: flags.sequenceMax,
     },
-    ...{ unmasked: flags.unmasked, share: flags.share, seed: flags.seed, measureMs: MEASURE_MS },
+    ...{
+      unmasked: flags.unmasked,
+      share: flags.share,
+      seed: flags.seed,
+      measureMs: MEASURE_MS,
+      requestBytesMax,
+    },
   };
 }
 
