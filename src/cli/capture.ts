@@ -1,4 +1,4 @@
-import { appendFileSync, closeSync, existsSync, openSync } from 'node:fs';
+import { appendFileSync, closeSync, existsSync, ftruncateSync, openSync, rmSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
 import type { Connection } from '../client/connection.ts';
 import { loadSettings } from '../config/load-settings.ts';
@@ -83,15 +83,16 @@ async function capture(context: CliContext, flags: CaptureFlags): Promise<void> 
   // Nobody asked what the bus connects to.
   const logLevel = settings.logLevel === 'info' ? 'error' : settings.logLevel;
   const connection = await openingConnection(context, context.transport({ ...settings, logLevel }));
-  const file = openCorpus(flags.out);
+  let file: CorpusFile | undefined;
   try {
+    file = new CorpusFile(flags.out);
     const recording = new Recording(connection, flags, file);
     const startedMs = context.clock.monotonicMs();
     await recording.run(context);
     report(context, flags, recording, context.clock.monotonicMs() - startedMs);
   } finally {
-    file.close();
     await connection.close();
+    file?.close();
   }
 }
 
@@ -186,12 +187,12 @@ function report(
   if (accepted === 0) {
     context.exitCode = 1;
     context.stderr.write(
-      'millrace: no request was recorded. Is there traffic? A router that is fused with its extractor has no features topic to read\n',
+      'millrace: no request was recorded, and no file is kept. Is there traffic? A router that is fused with its extractor has no features topic to read\n',
     );
   }
   if (flags.json) {
     const summary = {
-      file: flags.out,
+      ...(accepted === 0 ? {} : { file: flags.out }),
       requests: accepted,
       decided,
       undecided,
@@ -206,41 +207,57 @@ function report(
     ([leaf, many]) => `  ${leaf} ${many} (${((100 * many) / decided).toFixed(1)} %)`,
   );
   const lines = [
-    `${accepted} requests in ${flags.out}: ${decided} with their decision, ${undecided} without`,
+    `${accepted} requests${accepted === 0 ? '' : ` in ${flags.out}`}: ${decided} with their decision, ${undecided} without`,
     ...shares,
     ...(unreadable === 0 ? [] : [`${unreadable} records could not be read`]),
   ];
   context.stdout.write(`${lines.join('\n')}\n`);
 }
 
-interface CorpusFile {
-  write(line: CorpusLine): void;
-  flush(): void;
-  close(): void;
-}
+/** What is there of a corpus is whole lines, even where the disk is full; a file without any does not stay, so that the next try can have its name. */
+class CorpusFile {
+  readonly #file: string;
+  readonly #handle: number;
+  #lines: string[] = [];
+  #bytes = 0;
 
-/** Its owner's only: context can tell something about a person. @throws MillraceError INVALID_CONFIG where it cannot be made */
-function openCorpus(file: string): CorpusFile {
-  let handle: number;
-  try {
-    handle = openSync(file, 'wx', 0o600);
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') throw taken(file);
-    throw fileError('the file cannot be written', file, error, 'written');
+  /** Its owner's only: context can tell something about a person. @throws MillraceError INVALID_CONFIG where it cannot be made */
+  constructor(file: string) {
+    this.#file = file;
+    try {
+      this.#handle = openSync(file, 'wx', 0o600);
+    } catch (error) {
+      if (error instanceof Error && 'code' in error && error.code === 'EEXIST') throw taken(file);
+      throw fileError('the file cannot be written', file, error, 'written');
+    }
   }
-  let lines: string[] = [];
-  const flush = (): void => {
-    if (lines.length > 0) appendFileSync(handle, lines.join(''));
-    lines = [];
-  };
-  return {
-    write: (line) => void lines.push(`${JSON.stringify(line)}\n`),
-    flush,
-    close() {
-      flush();
-      closeSync(handle);
-    },
-  };
+
+  write(line: CorpusLine): void {
+    this.#lines.push(`${JSON.stringify(line)}\n`);
+  }
+
+  /** @throws MillraceError INVALID_CONFIG where the lines since the last time cannot be written: they are lost */
+  flush(): void {
+    if (this.#lines.length === 0) return;
+    const bytes = Buffer.from(this.#lines.join(''));
+    this.#lines = [];
+    try {
+      appendFileSync(this.#handle, bytes);
+      this.#bytes += bytes.length;
+    } catch (error) {
+      ftruncateSync(this.#handle, this.#bytes);
+      throw fileError('the file cannot be written', this.#file, error, 'written');
+    }
+  }
+
+  close(): void {
+    try {
+      this.flush();
+    } finally {
+      closeSync(this.#handle);
+      if (this.#bytes === 0) rmSync(this.#file, { force: true });
+    }
+  }
 }
 
 function taken(file: string): MillraceError {

@@ -25,7 +25,7 @@ export function controlEventsCommand(context: CliContext): Command {
     .description("Print the controller's decisions as they come")
     .option('--scope <scope>', 'only those of this scope, such as policy/starter or policy/*')
     .option('--command <id>', 'only those that this command brought about')
-    .option('--from-start', 'begin with the first that is kept (400 days)', false)
+    .option('--from-start', 'begin with the first; they are kept for ever', false)
     .option('--no-follow', 'end when everything that is there was printed; goes with --from-start')
     .option('--max <n>', 'end after so many', count)
     .option('--all', 'each look at a rollout in a line of its own: else looks in a row are one line', false)
@@ -104,7 +104,7 @@ function noneText({ fromStart, scope, command }: EventsFlags): string {
     ...(scope === undefined ? [] : [` in the scope ${scope}`]),
     ...(command === undefined ? [] : [` by the command ${command}`]),
   ];
-  const advice = fromStart ? '' : '; --from-start prints those of the last 400 days';
+  const advice = fromStart ? '' : '; --from-start prints those that came before';
   return `nothing was decided${of.join('')}${advice}`;
 }
 

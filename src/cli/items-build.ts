@@ -127,9 +127,14 @@ async function writeTable(
   options: Parameters<typeof ItemTableWriter.open>[0],
 ): Promise<Manifest> {
   const over = context.interruption();
-  const writer = await ItemTableWriter.open(options).catch((error: unknown) => {
-    throw fileError('the table cannot be written', options.folder, error, 'written');
-  });
+  // What the source throws is not of this kind: only what writes is wrapped.
+  const written = <T>(writing: Promise<T>): Promise<T> =>
+    writing.catch((error: unknown) => {
+      throw error instanceof MillraceError
+        ? error
+        : fileError('the table cannot be written', options.folder, error, 'written');
+    });
+  const writer = await written(ItemTableWriter.open(options));
   const progress = new Progress(context.stderr, context.clock, {
     total: source.total,
     done: () => source.done(),
@@ -140,11 +145,11 @@ async function writeTable(
     for await (const rows of source.rows()) {
       if (over.aborted) throw new MillraceError('CLOSED', 'the build was interrupted; nothing was changed');
       for (const { id, values } of rows) {
-        if (writer.isFull) await writer.flush();
+        if (writer.isFull) await written(writer.flush());
         writer.add(id, values);
       }
     }
-    return await writer.finish();
+    return await written(writer.finish());
   } finally {
     progress.end();
     await writer.discard();

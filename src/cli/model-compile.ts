@@ -1,19 +1,18 @@
 import { existsSync, realpathSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Command } from 'commander';
+import { writeUserFiles } from '../config/user-file.ts';
 import { MillraceError } from '../core/errors.ts';
-import { seededRandom } from '../core/random/seeded-random.ts';
-import type { OnnxGraph } from '../inference/onnx-file/graph.ts';
-import { writeGraph } from '../inference/onnx-file/write-graph.ts';
-import { type Forms, openForms } from '../inference/rocs/forms.ts';
-import { countMultiplications, type Multiplications } from '../inference/rocs/multiplications.ts';
-import { measureForms, type Throughput } from '../inference/rocs/throughput.ts';
-import { type Verified, verifyForms } from '../inference/rocs/verify.ts';
+import { checkNames, checkSizes } from '../inference/new-version/input-bounds.ts';
+import type { Multiplications } from '../inference/rocs/multiplications.ts';
+import { COMPILED_FILES, type CompileFindings, type CompileJob } from './compile-job.ts';
 import type { CliContext } from './context.ts';
 import { checkInputNames, namesIn, readOnnxModel } from './onnx-model.ts';
+import { boundsOf, type TrialFlags, withTrialBounds } from './trial-flags.ts';
+import { tryInProcess } from './trial-process.ts';
+import { waitingFor } from './waiting.ts';
 
-interface CompileFlags {
+interface CompileFlags extends TrialFlags {
   requestInputs: string;
   candidateInputs: string;
   between?: string[];
@@ -25,23 +24,13 @@ interface CompileFlags {
 }
 
 /** What was written, and what was found out on the way. */
-interface Report {
+interface Report extends CompileFindings {
   files: string[];
-  nodes: { given: number; request: number; candidate: number };
-  /** Bytes of one request's artefact; sizes that a call decides count as 16. */
-  artefact: string[];
-  /** Per candidate. */
-  multiplications: Multiplications;
-  usesTiles: boolean;
-  verified: Verified;
-  throughput?: Throughput[];
 }
-
-const WRITTEN = ['model.onnx', 'request.onnx', 'candidate.onnx'] as const;
 
 /** `millrace model compile <model.onnx>`: a model whose request side runs once per request. */
 export function modelCompileCommand(context: CliContext): Command {
-  return new Command('compile')
+  const command = new Command('compile')
     .description('Compile a model so that its request side runs once per request, not once per candidate')
     .argument('<model.onnx>', 'a model whose inputs all have a row per candidate')
     .requiredOption(
@@ -60,7 +49,8 @@ export function modelCompileCommand(context: CliContext): Command {
     )
     .option('--force', 'write over files of an earlier run')
     .option('--no-measure', 'do not measure how many requests a second each form runs')
-    .option('--json', 'print the report as one JSON object')
+    .option('--json', 'print the report as one JSON object');
+  return withTrialBounds(command)
     .addHelpText(
       'after',
       `
@@ -73,6 +63,7 @@ request, and the graph has three more inputs that say how (tile_candidates, tile
 
 Before anything is written the compiled model is held against the given one on made-up batches: the same scores to 1e-5, the two graphs the same
 bits as the one, no candidate that changes another's score. A node that would let one candidate reach another is refused by its name.
+All of it runs in a process of its own, which is ended where it takes more than --memory-max or --time-max.
 Then it says how many multiplications are left per candidate, and warns where less than a third is shared.
 
 Exit code: 0 written, 2 refused.
@@ -86,29 +77,23 @@ Examples:
 
 async function compile(context: CliContext, file: string, flags: CompileFlags): Promise<void> {
   const graph = readOnnxModel(file);
+  checkNames(graph);
+  graph.inputs.forEach(checkSizes);
   checkPlaces(file, flags);
   const groups = [flags.requestInputs, ...(flags.between ?? []), flags.candidateInputs].map(namesIn);
   checkInputNames(graph, groups.flat());
-  const forms = await openForms(graph, groups, { strict: flags.unmasked !== true });
-  try {
-    const random = seededRandom(1).stream('model-compile');
-    const verified = await verifyForms(forms, graph, groups, random);
-    const multiplications = await countMultiplications(forms, graph, groups, random);
-    const throughput = flags.measure
-      ? await measureForms(forms, graph, groups, { random, clock: context.clock })
-      : undefined;
-    const files = await write(forms, flags.out);
-    const report = reportOf(graph, forms, { files, verified, multiplications, throughput });
-    context.stdout.write(flags.json === true ? `${JSON.stringify(report)}\n` : describe(report));
-    warnOfLittle(context, multiplications);
-  } finally {
-    await forms.close();
-  }
+  const { unmasked = false, measure } = flags;
+  const job: CompileJob = { kind: 'compile', file, groups, unmasked, measure };
+  const compiling = tryInProcess(job, boundsOf(flags), context.clock);
+  const { graphs, found } = await waitingFor(context, 'compiling and comparing', compiling);
+  const report = { files: writeUserFiles(flags.out, graphs), ...found };
+  context.stdout.write(flags.json === true ? `${JSON.stringify(report)}\n` : describe(report));
+  warnOfLittle(context, report.multiplications);
 }
 
 /** @throws MillraceError INVALID_CONFIG where a file would be written over */
 function checkPlaces(file: string, { out, force }: CompileFlags): void {
-  const there = WRITTEN.filter((name) => existsSync(join(out, name)));
+  const there = COMPILED_FILES.filter((name) => existsSync(join(out, name)));
   if (there.some((name) => realpathSync(join(out, name)) === realpathSync(file)))
     throw new MillraceError('INVALID_CONFIG', 'the model would be written over by what is made of it', {
       value: file,
@@ -130,41 +115,6 @@ function warnOfLittle({ stderr }: CliContext, { given, candidate }: Multiplicati
   stderr.write(
     'millrace: warning: less than a third of the multiplications is shared: whatever follows the first layer that reads candidates runs once per candidate. Train those layers with a mask to share more: docs/models.md\n',
   );
-}
-
-async function write({ compiled, sides }: Forms, folder: string): Promise<string[]> {
-  await mkdir(folder, { recursive: true });
-  const graphs = [compiled.graph, sides.request, sides.candidate] as const;
-  const files: string[] = [];
-  for (const [n, name] of WRITTEN.entries()) {
-    const path = join(folder, name);
-    await writeFile(path, writeGraph(graphs[n] ?? compiled.graph));
-    files.push(path);
-  }
-  return files;
-}
-
-function reportOf(
-  graph: OnnxGraph,
-  { compiled, sides }: Forms,
-  {
-    throughput,
-    ...found
-  }: Omit<Report, 'nodes' | 'artefact' | 'usesTiles' | 'throughput'> & {
-    throughput: Throughput[] | undefined;
-  },
-): Report {
-  return {
-    ...found,
-    nodes: {
-      given: graph.nodes.length,
-      request: sides.request.nodes.length,
-      candidate: sides.candidate.nodes.length,
-    },
-    artefact: [...sides.artefact],
-    usesTiles: compiled.usesTiles,
-    ...(throughput === undefined ? {} : { throughput }),
-  };
 }
 
 function describe(report: Report): string {

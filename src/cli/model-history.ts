@@ -20,7 +20,7 @@ export function modelHistoryCommand(context: CliContext): Command {
     .addHelpText(
       'after',
       `
-Read off the log of control events, which is kept for 400 days. Lines are cut to the terminal's width; --json has every event whole. Which policy named a version, and when, is in millrace policy history. Needs a
+Read off the log of control events, which is kept for ever. Lines are cut to the terminal's width; --json has every event whole. Which policy named a version, and when, is in millrace policy history. Needs a
 running installation (MILLRACE_KAFKA_BROKERS, MILLRACE_REGISTRY_URL).
 
 Examples:

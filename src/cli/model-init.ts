@@ -1,8 +1,9 @@
 import { basename } from 'node:path';
 import { Command, Option } from 'commander';
+import { loadSettings } from '../config/load-settings.ts';
 import { fileError, readUserFile } from '../config/user-file.ts';
 import { MillraceError } from '../core/errors.ts';
-import { makeVersion, type VersionOptions } from '../inference/new-version/make-version.ts';
+import type { VersionOptions } from '../inference/new-version/make-version.ts';
 import { placeVersion } from '../inference/new-version/place-version.ts';
 import { type TritonWords, tritonWords } from '../inference/new-version/triton-words.ts';
 import type { OnnxGraph } from '../inference/onnx-file/graph.ts';
@@ -13,9 +14,11 @@ import { checkAsWorker, versionNumber } from './model-init-place.ts';
 import { initLines, initReport, type Placed } from './model-init-report.ts';
 import { checkInputNames, namesIn, readOnnxModel } from './onnx-model.ts';
 import { pairsIn } from './pairs.ts';
+import { boundsOf, type TrialFlags, withTrialBounds } from './trial-flags.ts';
+import { tryInProcess } from './trial-process.ts';
 import { waitingFor } from './waiting.ts';
 
-interface InitFlags {
+interface InitFlags extends TrialFlags {
   family: string;
   requestInputs?: string;
   candidateInputs?: string;
@@ -48,12 +51,11 @@ const CANDIDATES_MAX = 2_048;
 
 /** `millrace model init <model.onnx>`: a version that workers serve, out of a model file. */
 export function modelInitCommand(context: CliContext): Command {
-  return withOptions(
-    new Command('init')
-      .description('Make a model version that workers serve out of an ONNX file')
-      .argument('<model.onnx>', 'FP32 inputs, INT64 ids, a score for each candidate')
-      .requiredOption('--family <name>', 'model family: what requests name'),
-  )
+  const command = new Command('init')
+    .description('Make a model version that workers serve out of an ONNX file')
+    .argument('<model.onnx>', 'FP32 inputs, INT64 ids, a score for each candidate')
+    .requiredOption('--family <name>', 'model family: what requests name');
+  return withTrialBounds(withOptions(command))
     .addHelpText('after', HELP)
     .action((file: string, flags: InitFlags) => init(context, file, flags));
 }
@@ -121,7 +123,7 @@ their first axis than the output has. Where all have the same first axis, as mod
 Every guess is printed. A sequence (an axis of rows that each request decides) needs an INT64 input that counts its rows, or one --size.
 
 Before anything is written the version is held against the file: the same scores, whatever other requests and rows of padding a call has. Then
-it is read, opened and run as a worker would. What fails is refused with the reason, and nothing is left behind.
+it is read, opened and run as a worker would. It is tried in a process of its own, which is ended where it takes more than --memory-max or --time-max. What fails is refused with the reason, and nothing is left behind.
 
 Exit code: 0 written, 2 refused.
 
@@ -134,13 +136,13 @@ Examples:
 
 async function init(context: CliContext, file: string, flags: InitFlags): Promise<void> {
   const graph = readOnnxModel(file);
-  const bytes = readUserFile(file, 'the model');
   checkInputNames(graph, [...(named(flags.requestInputs) ?? []), ...(named(flags.candidateInputs) ?? [])]);
   checkFamily(flags.family);
   const version = await versionNumber(flags.out, flags.family, flags);
   const source = basename(file);
-  const options = optionsOf(flags, version, source, wordsOfTriton(flags.configPbtxt, graph));
-  const making = makeVersion({ source, bytes, graph }, options, context);
+  const { limits } = loadSettings(context.environment).settings;
+  const options = optionsOf(flags, { version, source, ...limits }, wordsOfTriton(flags.configPbtxt, graph));
+  const making = tryInProcess({ kind: 'init', file, source, options }, boundsOf(flags), context.clock);
   const made = await waitingFor(context, 'making golden cases and measuring', making);
   const { out, family } = flags;
   const name = { family, version: String(version) };
@@ -169,7 +171,11 @@ function wordsOfTriton(file: string | undefined, graph: OnnxGraph): TritonWords 
   }
 }
 
-function optionsOf(flags: InitFlags, version: number, source: string, triton: TritonWords): VersionOptions {
+function optionsOf(
+  flags: InitFlags,
+  { version, source, requestBytesMax }: { version: number; source: string; requestBytesMax: number },
+  triton: TritonWords,
+): VersionOptions {
   const hints = [...pairsIn('--hints', flags.hints, finite)].map(([name, value]) => ({
     name,
     default: value,
@@ -192,7 +198,13 @@ function optionsOf(flags: InitFlags, version: number, source: string, triton: Tr
       candidatesMax: flags.candidatesMax ?? triton.candidatesMax ?? CANDIDATES_MAX,
       rowsMax: flags.sequenceMax,
     },
-    ...{ unmasked: flags.unmasked, share: flags.share, seed: flags.seed, measureMs: MEASURE_MS },
+    ...{
+      unmasked: flags.unmasked,
+      share: flags.share,
+      seed: flags.seed,
+      measureMs: MEASURE_MS,
+      requestBytesMax,
+    },
   };
 }
 

@@ -1,4 +1,8 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { Command } from 'commander';
+import { loadSettings } from '../config/load-settings.ts';
+import { packaged } from '../config/package-root.ts';
 import { MillraceError } from '../core/errors.ts';
 import { versionName } from '../core/model/published-model.ts';
 import type { CliContext } from './context.ts';
@@ -56,8 +60,19 @@ async function publish(context: CliContext, place: string, flags: PublishFlags):
   context.stderr.write(
     `millrace: ${versionName(described)} ${described.digest}, to be fetched from ${source}\n`,
   );
+  noteNewFamily(context, described.family);
   const scope = `model/${described.family}`;
   await dispatchCommand(context, newCommand(context, { scope, type: 'PUBLISH_MODEL', body }), flags);
+}
+
+/** What this command can see is the folder of its own settings, which is the extractors' too where they share them. */
+function noteNewFamily(context: CliContext, family: string): void {
+  const { settings } = loadSettings(context.environment);
+  const folder = packaged(settings.models, 'models', 'repository');
+  if (existsSync(join(folder, family))) return;
+  context.stderr.write(
+    `millrace: note: ${folder} has no version of ${family}. Where the model folder of the extractors has none either, requests for it end as UNKNOWN_MODEL, whatever workers say: put a version into it, and restart the extractors\n`,
+  );
 }
 
 function expect(what: string, is: string, wanted: string | number | undefined): void {

@@ -78,6 +78,7 @@ async function status(context: CliContext, family: string | undefined, flags: St
     const lines = linesOf(statuses, wanted, flags.modelVersion);
     if (flags.modelVersion !== undefined && !(lines.length > 0 && lines.every(canRun))) context.exitCode = 1;
     show(context, { statuses, lines }, flags.json);
+    noteNewFamilies(context, statuses, lines);
   } finally {
     await connection.close();
   }
@@ -92,6 +93,17 @@ function requireFamily(statuses: readonly PoolStatus[], wanted: string): void {
     allowed: listNames([...known].sort()),
     ...didYouMean(wanted, known),
   });
+}
+
+/** Extractors know a family by their model folder alone. They say nothing of it here; workers say what is in theirs, which is most often the same. */
+function noteNewFamilies(context: CliContext, statuses: readonly PoolStatus[], lines: readonly Line[]): void {
+  const inFolders = new Set(statuses.flatMap(({ models }) => models.map(({ family }) => family)));
+  const published = lines.filter(({ status }) => status !== 'ABSENT').map(({ family }) => family);
+  const onlyPublished = new Set(published.filter((family) => !inFolders.has(family)));
+  for (const family of onlyPublished)
+    context.stderr.write(
+      `millrace: note: no worker has a version of ${family} in its model folder. Where the extractors have none in theirs either, requests for it end as UNKNOWN_MODEL: put one there, and restart them\n`,
+    );
 }
 
 /** The latest heartbeat of each worker: after a second, or once they say what is waited for. */

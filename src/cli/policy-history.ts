@@ -23,7 +23,7 @@ export function historyCommand(context: CliContext): Command {
     .addHelpText(
       'after',
       `
-Read off the log of control events, which is kept for 400 days. An epoch is a state of what routers do, and only rises: going back to an
+Read off the log of control events, which is kept for ever. An epoch is a state of what routers do, and only rises: going back to an
 older policy has a new one. Neighbours that say the same are folded (held and resumed 14 times), and lines are cut to the terminal's width; --json has
 every event whole. Needs a running installation (MILLRACE_KAFKA_BROKERS, MILLRACE_REGISTRY_URL).
 

@@ -1,4 +1,5 @@
 import { CommanderError } from 'commander';
+import { fileError } from '../config/user-file.ts';
 import { type CliContext, processContext } from './context.ts';
 import { failWith } from './fail.ts';
 import { program } from './program.ts';
@@ -23,8 +24,11 @@ const LEAVE_MS = 500;
 export async function runCli(args: readonly string[]): Promise<void> {
   // `millrace results | head` closes the pipe: that is no fault.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
-    process.exit(0);
+    if (error.code === 'EPIPE') process.exit(0);
+    process.stderr.write(
+      `millrace: ${fileError('the output cannot be written', 'standard output', error, 'written', 'Make room, or write to another disk').message}\n`,
+    );
+    process.exit(1);
   });
   const context = processContext();
   await runCommand(args, context);

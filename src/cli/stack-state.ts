@@ -1,6 +1,7 @@
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
+import { fileError } from '../config/user-file.ts';
 
 const launchSchema = z.object({
   command: z.string().min(1),
@@ -34,11 +35,17 @@ export async function readStackState(file: string): Promise<StackState | undefin
   return parsed.success ? parsed.data : undefined;
 }
 
+/** @throws MillraceError INVALID_CONFIG where it cannot be written; what was there before stays */
 export async function writeStackState(file: string, state: StackState): Promise<void> {
-  await mkdir(dirname(file), { recursive: true });
   const partial = `${file}.${process.pid}`;
-  await writeFile(partial, `${JSON.stringify(state, undefined, 2)}\n`, { mode: 0o600 });
-  await rename(partial, file);
+  try {
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(partial, `${JSON.stringify(state, undefined, 2)}\n`, { mode: 0o600 });
+    await rename(partial, file);
+  } catch (error) {
+    await rm(partial, { force: true });
+    throw fileError('what is up cannot be noted', file, error, 'written');
+  }
 }
 
 export async function removeStackState(file: string): Promise<void> {

@@ -121,7 +121,12 @@ async function startNew(file: string, { brokers, environment, report }: UpOption
   });
   const state = await describeStack(started);
   if (started.dir === undefined) await rm(dir, { recursive: true, force: true });
-  await writeStackState(file, state);
+  await writeStackState(file, state).catch(async (error: unknown) => {
+    // Nobody could end what nothing tells of.
+    await started.stop();
+    await rm(dir, { recursive: true, force: true });
+    throw error;
+  });
   return state;
 }
 

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { loadSettings } from '../config/load-settings.ts';
+import { topicNames } from '../contracts/topics.ts';
 import type { TopicConfig } from '../ports/message-bus.ts';
 import { plannedTopics } from '../wiring/apply-topics.ts';
 import type { CliContext } from './context.ts';
@@ -93,6 +94,9 @@ function jsonStep({ spec, action, partitions, differences }: TopicStep): object 
     : { topic: name, action, partitions: spec.partitions, partitionsBefore: partitions, differences };
 }
 
+/** How its name ends, whatever the prefix. */
+const RESULTS = topicNames('').fixed('scored-results');
+
 function planLines({ steps, unreadable }: TopicPlan, configure: boolean): string[] {
   const rows = steps.map(({ spec, action, partitions, differences }) => [
     action,
@@ -101,9 +105,16 @@ function planLines({ steps, unreadable }: TopicPlan, configure: boolean): string
     remark(spec.partitions, partitions) ?? retention(configNow(spec.config, differences)),
   ]);
   const lines = tableLines(['plan', 'topic', 'partitions', 'kept'], rows);
-  if (steps.some(({ action }) => action === 'grow')) {
+  const growing = steps.filter(({ action }) => action === 'grow');
+  if (growing.length > 0) {
     lines.push(
       'More partitions give a key another one: let what is in flight drain first, or a second result of a request may lie elsewhere than its first.',
+    );
+  }
+  const results = growing.find(({ spec }) => spec.name.endsWith(RESULTS));
+  if (results !== undefined) {
+    lines.push(
+      `Services count the partitions of ${results.spec.name} when they start: restart every worker, then every router, then every extractor, before requests come again.`,
     );
   }
   lines.push(...differenceLines(steps, configure));

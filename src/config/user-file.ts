@@ -1,5 +1,17 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { randomUUID } from 'node:crypto';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { MillraceError } from '../core/errors.ts';
 import { packageRoot } from './package-root.ts';
 
@@ -18,20 +30,72 @@ export function readUserFile(file: string, what = 'the file'): Buffer {
 }
 
 /**
- * Writes a file that the user named.
+ * Writes a file that the user named, whole or not at all: where it fails, one that was there is as it was, and one that was not is not there.
  * @param options.isNew a file that is there is never overwritten
  * @throws MillraceError INVALID_CONFIG where it cannot be written
  */
 export function writeUserFile(
   file: string,
-  text: string,
+  contents: string | Uint8Array,
   options: { mode?: number; isNew?: boolean } = {},
 ): void {
   const { mode, isNew = false } = options;
   try {
-    writeFileSync(file, text, { ...(mode === undefined ? {} : { mode }), flag: isNew ? 'wx' : 'w' });
+    const there = isNew ? undefined : statSync(file, { throwIfNoEntry: false });
+    if (there === undefined) writeNew(file, contents, mode);
+    else if (there.isFile()) replace(realpathSync(file), contents, there.mode);
+    // A pipe or a terminal: what stood in it before is gone anyway.
+    else writeFileSync(file, contents);
   } catch (error) {
     throw fileError('the file cannot be written', file, error, 'written');
+  }
+}
+
+/**
+ * Writes files into a folder, which is made where it is missing: all of them, in the place of what has their names, or none.
+ * @returns their paths
+ * @throws MillraceError INVALID_CONFIG where one cannot be written
+ */
+export function writeUserFiles(folder: string, files: ReadonlyMap<string, string | Uint8Array>): string[] {
+  const moves = [...files].map(([name, contents]) => {
+    return { contents, path: join(folder, name), aside: join(folder, `.millrace-${randomUUID()}`) };
+  });
+  try {
+    mkdirSync(folder, { recursive: true });
+    for (const { aside, contents } of moves) writeNew(aside, contents, undefined);
+    for (const { aside, path } of moves) renameSync(aside, path);
+    return moves.map(({ path }) => path);
+  } catch (error) {
+    for (const { aside } of moves) rmSync(aside, { force: true });
+    throw fileError('the files cannot be written', folder, error, 'written');
+  }
+}
+
+/** A half that stayed would be taken for the file, and for one that must not be overwritten. */
+function writeNew(file: string, contents: string | Uint8Array, mode: number | undefined): void {
+  let isOurs = false;
+  try {
+    const handle = openSync(file, 'wx', mode);
+    isOurs = true;
+    try {
+      writeFileSync(handle, contents);
+    } finally {
+      closeSync(handle);
+    }
+  } catch (error) {
+    if (isOurs) rmSync(file, { force: true });
+    throw error;
+  }
+}
+
+function replace(file: string, contents: string | Uint8Array, mode: number): void {
+  const aside = join(dirname(file), `.millrace-${randomUUID()}`);
+  writeNew(aside, contents, mode);
+  try {
+    renameSync(aside, file);
+  } catch (error) {
+    rmSync(aside, { force: true });
+    throw error;
   }
 }
 
@@ -58,6 +122,8 @@ const WRITING: Readonly<Record<string, Reason>> = {
   EISDIR: ['it is a folder', 'Name a file in it'],
   EEXIST: ['it is there already, and is never overwritten', 'Name another'],
   ENOSPC: ['its disk is full', 'Make room, or name another'],
+  EDQUOT: ['your share of its disk is used up', 'Make room, or name another'],
+  EFBIG: ['it would be larger than a file may be here', 'Raise the bound (ulimit -f), or name another disk'],
 };
 
 /** @param what the file is, and that it cannot be read or written */

@@ -214,4 +214,43 @@ describe('ControlStore on Redis that misbehaves', () => {
     expect(await store.writePointer('prod', pointer(2, 1))).toEqual({ status: 'applied' });
     expect(await store.readPointer('prod')).toEqual(pointer(2, 1));
   });
+
+  it('takes every key of another type for one that was lost, and writes over it', async () => {
+    const digest = `sha256:${'a'.repeat(64)}`;
+    const hex = 'a'.repeat(64);
+    const redis = new Redis(redisUrl());
+    const names = [`pol:${hex}`, `env:${hex}`, 'revocations', 'lease:acks-1'];
+    for (const name of names) await redis.hset(`${prefix}:${name}`, { of: 'another type' });
+    await redis.set(`${prefix}:rep:prod`, 'of another type');
+    redis.disconnect();
+    expect(await store.hasDocument(digest)).toBe(false);
+    expect(await store.readDocument(digest)).toBeUndefined();
+    expect(await store.readEnvelope(digest)).toBeUndefined();
+    expect(await store.readRevocations()).toBeUndefined();
+    expect(await store.readReports('prod')).toEqual(new Map());
+    const bytes = Uint8Array.of(0, 255, 10);
+    await store.putDocument(digest, bytes);
+    await store.putDocument(digest, Uint8Array.of(1));
+    await store.putEnvelope(digest, bytes);
+    await store.putRevocations(bytes);
+    await store.report('prod', 'router-1', 'runs', 60_000);
+    expect(await store.hasDocument(digest)).toBe(true);
+    expect(await store.readDocument(digest)).toEqual(bytes);
+    expect(await store.readEnvelope(digest)).toEqual(bytes);
+    expect(await store.readRevocations()).toEqual(bytes);
+    expect(await store.readReports('prod')).toEqual(new Map([['router-1', 'runs']]));
+    const lease = await store.acquireLease(['acks-1'], 'router-1', 60_000);
+    expect(lease).toMatchObject({ name: 'acks-1' });
+    expect(await store.acquireLease(['acks-1'], 'router-2', 60_000)).toBeUndefined();
+    await lease?.release();
+  });
+
+  it('passes over what is no report among the reports', async () => {
+    const redis = new Redis(redisUrl());
+    await redis.hset(`${prefix}:rep:prod`, { odd: 'nothing', worse: 'soon runs', empty: '' });
+    await store.report('prod', 'router-1', 'runs', 60_000);
+    expect(await store.readReports('prod')).toEqual(new Map([['router-1', 'runs']]));
+    expect(await redis.hkeys(`${prefix}:rep:prod`)).toEqual(['router-1']);
+    redis.disconnect();
+  });
 });

@@ -13,7 +13,14 @@ import type { Telemetry } from '../../ports/telemetry.ts';
 import { RedisConnection } from './connection.ts';
 import { Hints } from './hints.ts';
 import { meaningOf, parsePointer, readablePointer } from './pointer-text.ts';
-import { HOLD_LEASE, READ_REPORTS, RELEASE_LEASE, WRITE_POINTER, WRITE_REPORT } from './scripts.ts';
+import {
+  HOLD_LEASE,
+  PUT_DOCUMENT,
+  READ_REPORTS,
+  RELEASE_LEASE,
+  WRITE_POINTER,
+  WRITE_REPORT,
+} from './scripts.ts';
 
 export interface RedisControlStoreOptions {
   /** `redis://` or `rediss://`, with user, password and database where needed. */
@@ -65,12 +72,7 @@ class RedisControlStore implements ControlStore {
 
   async readPointer(scope: string): Promise<PolicyPointer | undefined> {
     const key = this.#key('ptr', scope);
-    const text = await this.#commands.run((redis) =>
-      redis.hget(key, 'pointer').catch((error: unknown) => {
-        if (!isOfAnotherType(error)) throw error;
-        return '';
-      }),
-    );
+    const text = await this.#commands.run((redis) => unlessOfAnotherType('', redis.hget(key, 'pointer')));
     return text === null ? undefined : parsePointer(text);
   }
 
@@ -111,24 +113,23 @@ class RedisControlStore implements ControlStore {
 
   async putDocument(digest: string, bytes: Uint8Array): Promise<void> {
     checkDocumentSize(digest, bytes.byteLength, DOCUMENT_BYTES_MAX);
-    await this.#commands.run((redis) => redis.set(this.#documentKey(digest), Buffer.from(bytes), 'NX'));
+    await this.#script(PUT_DOCUMENT, [this.#documentKey(digest)], Buffer.from(bytes));
   }
 
   async readDocument(digest: string): Promise<Uint8Array | undefined> {
     const key = this.#documentKey(digest);
     // One byte more than allowed tells what is too long; a range of nothing is empty as well.
-    const bytes = await this.#commands.run((redis) => redis.getrangeBuffer(key, 0, DOCUMENT_BYTES_MAX));
+    const bytes = await this.#bytes(key, DOCUMENT_BYTES_MAX);
     if (bytes.byteLength > DOCUMENT_BYTES_MAX) {
       const size = await this.#commands.run((redis) => redis.strlen(key));
       checkDocumentSize(digest, Math.max(size, bytes.byteLength), DOCUMENT_BYTES_MAX);
     }
     if (bytes.byteLength > 0) return new Uint8Array(bytes);
-    const exists = await this.#commands.run((redis) => redis.exists(key));
-    return exists === 0 ? undefined : new Uint8Array(0);
+    return (await this.hasDocument(digest)) ? new Uint8Array(0) : undefined;
   }
 
   async hasDocument(digest: string): Promise<boolean> {
-    return (await this.#commands.run((redis) => redis.exists(this.#documentKey(digest)))) > 0;
+    return (await this.#commands.run((redis) => redis.type(this.#documentKey(digest)))) === 'string';
   }
 
   async putEnvelope(digest: string, bytes: Uint8Array): Promise<void> {
@@ -190,11 +191,22 @@ class RedisControlStore implements ControlStore {
 
   /** One byte more than allowed tells whoever reads it that it is too long. Nobody writes an empty one. */
   async #readUpTo(bytesMax: number, key: string): Promise<Uint8Array | undefined> {
-    const bytes = await this.#commands.run((redis) => redis.getrangeBuffer(key, 0, bytesMax));
+    const bytes = await this.#bytes(key, bytesMax);
     return bytes.byteLength === 0 ? undefined : new Uint8Array(bytes);
   }
 
-  #script(script: string, keys: readonly string[], ...values: (string | number)[]): Promise<unknown> {
+  /** None of a key of another type: what is no text was lost, and whoever reads it has it written again. */
+  #bytes(key: string, bytesMax: number): Promise<Buffer> {
+    return this.#commands.run((redis) =>
+      unlessOfAnotherType(Buffer.alloc(0), redis.getrangeBuffer(key, 0, bytesMax)),
+    );
+  }
+
+  #script(
+    script: string,
+    keys: readonly string[],
+    ...values: (string | number | Buffer)[]
+  ): Promise<unknown> {
     return this.#commands.run((redis) => redis.eval(script, keys.length, ...keys, ...values));
   }
 
@@ -215,7 +227,10 @@ class RedisControlStore implements ControlStore {
   }
 }
 
-/** Redis answers: there is something under the key, and it is no hash. */
-function isOfAnotherType(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith('WRONGTYPE');
+/** Redis answers, and says that what is under the key is of another type: that is no store which is away. */
+function unlessOfAnotherType<T>(other: T, reading: Promise<T>): Promise<T> {
+  return reading.catch((error: unknown) => {
+    if (error instanceof Error && error.message.startsWith('WRONGTYPE')) return other;
+    throw error;
+  });
 }

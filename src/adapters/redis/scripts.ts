@@ -21,14 +21,21 @@ redis.call('HSET', KEYS[1], 'epoch', ARGV[1], 'term', ARGV[2], 'beat', ARGV[3], 
 redis.call('PUBLISH', ARGV[6], ARGV[1])
 return nil`;
 
+/** Keeps bytes under a name that says what they are: the first that come stay, unless they are no bytes at all. KEYS document · ARGV bytes. */
+export const PUT_DOCUMENT = `
+local kind = redis.call('TYPE', KEYS[1]).ok
+if kind ~= 'string' and kind ~= 'none' then redis.call('DEL', KEYS[1]) end
+redis.call('SET', KEYS[1], ARGV[1], 'NX')
+return 1`;
+
 /**
  * Takes or renews a lease: the first that the holder has already, else the first that nobody has. KEYS leases · ARGV holder, ttl in ms · answers its
- * place from 1, or 0 where others have all of them.
+ * place from 1, or 0 where others have all of them. What is under a key and no text is nobody's.
  */
 export const HOLD_LEASE = `
 local free = 0
 for place, key in ipairs(KEYS) do
-  local holder = redis.call('GET', key)
+  local holder = redis.call('TYPE', key).ok == 'string' and redis.call('GET', key)
   if holder == ARGV[1] then
     free = place
     break
@@ -40,7 +47,7 @@ return free`;
 
 /** Gives a lease back, where it is still held. KEYS lease · ARGV holder. */
 export const RELEASE_LEASE = `
-if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+if redis.call('TYPE', KEYS[1]).ok == 'string' and redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1`;
 
 const NOW_MS = `
@@ -52,17 +59,21 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
  * KEYS reports · ARGV member, ttl in ms, text.
  */
 export const WRITE_REPORT = `${NOW_MS}
+local kind = redis.call('TYPE', KEYS[1]).ok
+if kind ~= 'hash' and kind ~= 'none' then redis.call('DEL', KEYS[1]) end
 redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f', now + ARGV[2]) .. ' ' .. ARGV[3])
 if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 return 1`;
 
-/** Reports whose time is not up, as member, text, member, text, …; the others are removed. KEYS reports. */
+/** Reports whose time is not up, and that are reports, as member, text, member, text, …; the others are removed. KEYS reports. */
 export const READ_REPORTS = `${NOW_MS}
+if redis.call('TYPE', KEYS[1]).ok ~= 'hash' then return {} end
 local live = {}
 local all = redis.call('HGETALL', KEYS[1])
 for i = 1, #all, 2 do
   local space = string.find(all[i + 1], ' ', 1, true)
-  if tonumber(string.sub(all[i + 1], 1, space - 1)) > now then
+  local ends = space and tonumber(string.sub(all[i + 1], 1, space - 1))
+  if ends and ends > now then
     live[#live + 1] = all[i]
     live[#live + 1] = string.sub(all[i + 1], space + 1)
   else

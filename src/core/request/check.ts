@@ -103,11 +103,17 @@ function contextOf(
   return kept;
 }
 
+/** Publishing reaches workers only: what a request of a family must look like, the extractor reads in its folder. */
+const NEW_FAMILY =
+  'Where it was published: the extractor takes a family from its model folder only, so put a version of it there and restart the extractor.';
+
 function unknownFamily(name: string, families: ReadonlyMap<string, FamilyContract>): Rejection {
   return reject('UNKNOWN_MODEL', 'there is no such model', {
     value: name,
     allowed: listNames(families.keys(), 'none is loaded'),
-    ...didYouMean(name, families.keys()),
+    advice: [didYouMean(name, families.keys()).advice, NEW_FAMILY]
+      .filter((text) => text !== undefined)
+      .join(' '),
   });
 }
 

@@ -145,13 +145,18 @@ export class ItemTableWriter {
   /** The nearest of 255 multiples of the column's scale: off by half of it at most. */
   async #quantised(scales: readonly number[]): Promise<HashedFile> {
     const file = await HashedFile.create(aside(this.#options.folder));
-    for await (const piece of this.#spool.read(4 * this.#width)) {
-      const values = new Float32Array(piece.buffer);
-      await file.write(
-        new Uint8Array(
-          Int8Array.from(values, (value, i) => Math.round(value / (scales[i % this.#width] ?? 1))).buffer,
-        ),
-      );
+    try {
+      for await (const piece of this.#spool.read(4 * this.#width)) {
+        const values = new Float32Array(piece.buffer);
+        await file.write(
+          new Uint8Array(
+            Int8Array.from(values, (value, i) => Math.round(value / (scales[i % this.#width] ?? 1))).buffer,
+          ),
+        );
+      }
+    } catch (error) {
+      await file.discard();
+      throw error;
     }
     return file;
   }

@@ -123,11 +123,16 @@ function list(key: string, entries: readonly object[]): string {
 }
 
 function plain(value: object): string {
-  return stringify(value, { lineWidth: 0 }).trimEnd();
+  return withoutBreak(stringify(value, { lineWidth: 0 }));
 }
 
 function flow(value: object): string {
-  return stringify(value, { lineWidth: 0, collectionStyle: 'flow' }).trimEnd();
+  return withoutBreak(stringify(value, { lineWidth: 0, collectionStyle: 'flow' }));
+}
+
+/** Nothing but the last break: a text may end with a space of another kind, which YAML keeps as it is. */
+function withoutBreak(text: string): string {
+  return text.replace(/\n$/, '');
 }
 
 function oneLine(text: string): string {

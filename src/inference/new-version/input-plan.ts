@@ -3,6 +3,7 @@ import type { OnnxGraph, OnnxValue } from '../onnx-file/graph.ts';
 import { TensorProto_DataType } from '../onnx-file/onnx-proto.ts';
 import { INDEX_INPUTS } from '../rocs/lowering.ts';
 import { tableRows } from '../rocs/trial-batch.ts';
+import { checkNames, checkSizes } from './input-bounds.ts';
 import { axisOf, inputSides, type SaidSides } from './input-sides.ts';
 import { type InputPlan, isSequenceInput, type PlannedInput } from './planned-input.ts';
 
@@ -21,6 +22,8 @@ const DATATYPES: ReadonlyMap<number, PlannedInput['datatype']> = new Map([
 
 /** What a version can say of the file's inputs. @throws MillraceError INVALID_MODEL, INVALID_CONFIG */
 export function planInputs(graph: OnnxGraph, said: SaidInputs): InputPlan {
+  checkNames(graph);
+  graph.inputs.forEach(checkSizes);
   const index = graph.inputs.find(({ name, shape }) => name === REQUEST_INDEX && shape?.length === 1);
   const isMade = ({ name }: OnnxValue): boolean =>
     index !== undefined && (name === REQUEST_INDEX || TILE_INPUTS.includes(name));

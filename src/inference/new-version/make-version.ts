@@ -18,6 +18,7 @@ import {
 } from './golden-cases.ts';
 import { type GraphSession, openGraphSession } from './graph-session.ts';
 import { type PlannedHead, planHeads, withHeads } from './heads.ts';
+import { candidatesWithin } from './input-bounds.ts';
 import { planInputs, type SaidInputs } from './input-plan.ts';
 import { feedsAlone, feedsTogether, madeRequest } from './made-request.ts';
 import { costText, type MeasuredCost, measuredCost } from './measured-cost.ts';
@@ -49,6 +50,8 @@ export interface VersionOptions {
   readonly share: boolean;
   readonly seed: number;
   readonly measureMs: number;
+  /** Largest request, bytes: no more is tried. */
+  readonly requestBytesMax: number;
 }
 
 export interface MadeVersion {
@@ -78,6 +81,10 @@ export async function makeVersion(
 ): Promise<MadeVersion> {
   const graph = chosenOutputs(withSizes(model.graph, options.sizes), options.outputs);
   const plan = planInputs(graph, options.inputs);
+  const candidatesTried = Math.min(
+    options.words.candidatesMax,
+    candidatesWithin(plan, options.requestBytesMax),
+  );
   const names = graph.outputs.map(({ name }) => name);
   const given = await openGraphSession(model.bytes, model.source, names);
   try {
@@ -88,16 +95,8 @@ export async function makeVersion(
     const session = await openGraphSession(made, 'the graph that was made of it');
     try {
       return await describedVersion({
-        model,
-        options,
-        graph,
-        plan,
-        given,
-        heads,
-        shared,
-        made,
-        session,
-        clock,
+        ...{ model, options, graph, plan, candidatesTried },
+        ...{ given, heads, shared, made, session, clock },
       });
     } finally {
       await session.close();
@@ -127,6 +126,7 @@ interface Parts {
   readonly options: VersionOptions;
   readonly graph: OnnxGraph;
   readonly plan: InputPlan;
+  readonly candidatesTried: number;
   readonly given: GraphSession;
   readonly heads: readonly PlannedHead[];
   readonly shared: SharedGraph;
@@ -160,11 +160,11 @@ async function describedVersion(parts: Parts): Promise<MadeVersion> {
 
 async function foundOut(parts: Parts): Promise<Found> {
   const { model, options, graph, plan, given, heads, session: made, clock } = parts;
-  const { candidatesMax, rowsMax } = options.words;
+  const { rowsMax } = options.words;
   const streams = seededRandom(options.seed);
   const rankBy = rankByOf(heads, options.words);
   const emptySequences = await bearsEmptySequences(parts);
-  const shapes = { graph, plan, made, candidatesMax, rowsMax };
+  const shapes = { graph, plan, made, candidatesMax: parts.candidatesTried, rowsMax };
   const golden = await goldenCases({
     ...{ ...shapes, given, heads, rankBy, emptySequences },
     random: streams.stream('golden'),

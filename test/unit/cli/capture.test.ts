@@ -1,8 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/adapters/system/clock.ts';
 import { CaptureJoin, type CorpusLine, DECISION_WAIT_MS } from '../../../src/cli/capture-join.ts';
 import { createCodecs } from '../../../src/contracts/codec.ts';
@@ -19,6 +19,19 @@ import {
   scored,
 } from '../client/memory-installation.ts';
 import { INSTALLATION, millrace } from './cli.fixture.ts';
+
+const disk = vi.hoisted((): { isFull: boolean } => ({ isFull: false }));
+
+/** A disk that takes half of what is appended, and is full then. */
+vi.mock('node:fs', async (actual) => {
+  const fs = await actual<typeof import('node:fs')>();
+  const appendFileSync: typeof fs.appendFileSync = (path, data, options) => {
+    if (!disk.isFull) return fs.appendFileSync(path, data, options);
+    fs.appendFileSync(path, data.slice(0, data.length / 2), options);
+    throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+  };
+  return { ...fs, appendFileSync };
+});
 
 const FEATURES = 'millrace.features.v1';
 const DIGEST = `sha256:${'a'.repeat(64)}`;
@@ -205,12 +218,46 @@ describe('millrace capture', () => {
     expect(lines()[0]).not.toHaveProperty('leaf');
   });
 
-  it('says why there may be nothing', async () => {
+  it('says why there may be nothing, and leaves the name to the next try', async () => {
     const { out, err, exitCode } = await capture(['--duration', '100ms']);
     expect(exitCode).toBe(1);
-    expect(err).toContain('no request was recorded');
+    expect(err).toContain('no request was recorded, and no file is kept');
     expect(err).toContain('fused');
     expect(out).toContain('0 requests');
+    expect(existsSync(file)).toBe(false);
+    await send(request(0));
+    await decide(0, decision('sparse'));
+    expect(await capture(['--from-beginning', '--max', '1'])).toMatchObject({ exitCode: 0 });
+  });
+
+  it('keeps the whole lines where the disk is full', async () => {
+    const stop = new AbortController();
+    const running = capture(['--from-beginning'], stop.signal);
+    await send(request(0));
+    await decide(0, decision('sparse'));
+    await vi.waitFor(() => expect(lines()).toHaveLength(1), { timeout: 10_000 });
+    disk.isFull = true;
+    onTestFinished(() => {
+      disk.isFull = false;
+    });
+    await send(request(1), request(2));
+    for (const offset of [1, 2]) await decide(offset, decision('sparse'));
+    expect(await running).toMatchObject({
+      exitCode: 2,
+      err: expect.stringMatching(/the file cannot be written: its disk is full .*Make room/),
+    });
+    expect(lines()).toHaveLength(1);
+  });
+
+  it('leaves nothing where the disk was full from the beginning', async () => {
+    disk.isFull = true;
+    onTestFinished(() => {
+      disk.isFull = false;
+    });
+    await send(request(0));
+    await decide(0, decision('sparse'));
+    expect(await capture(['--from-beginning', '--max', '1'])).toMatchObject({ exitCode: 2 });
+    expect(existsSync(file)).toBe(false);
   });
 
   it('counts what it cannot read', async () => {

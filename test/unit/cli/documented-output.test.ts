@@ -5,6 +5,10 @@ import { millrace } from './cli.fixture.ts';
 
 const page = (name: string): string => readFileSync(`docs/${name}`, 'utf8');
 
+const PAGES = readdirSync('docs', { recursive: true, encoding: 'utf8' }).filter((name) =>
+  name.endsWith('.md'),
+);
+
 /** What a page shows below a command, without its indentation. */
 function shown(name: string, command: string): string[] {
   const lines = page(name).split('\n');
@@ -52,16 +56,31 @@ describe('what the docs show', () => {
     for (const line of ranked) expect(out).toContain(line);
   });
 
-  it.each(readdirSync('docs', { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.md')))(
-    '%s has the digest of the example policies',
-    (name) => {
-      for (const policy of ['starter', 'one-pool']) {
-        const digest = createHash('sha256')
-          .update(readFileSync(`examples/policies/${policy}.yaml`))
-          .digest('hex');
-        for (const [, start = ''] of page(name).matchAll(new RegExp(`${policy}@1 sha256:([0-9a-f]+)`, 'g')))
-          expect(digest.slice(0, start.length)).toBe(start);
-      }
-    },
-  );
+  it.each(PAGES)('%s has the digest of the example policies', (name) => {
+    for (const policy of ['starter', 'one-pool']) {
+      const digest = createHash('sha256')
+        .update(readFileSync(`examples/policies/${policy}.yaml`))
+        .digest('hex');
+      for (const [, start = ''] of page(name).matchAll(new RegExp(`${policy}@1 sha256:([0-9a-f]+)`, 'g')))
+        expect(digest.slice(0, start.length)).toBe(start);
+    }
+  });
+
+  it('asks for the reason wherever a page says to end or hold a rollout', () => {
+    for (const name of PAGES)
+      for (const [command] of page(name).matchAll(
+        /(?<=`|^ {4}\$ millrace )[^`\n]*policy rollout (abort|hold)\b[^`\n]*/gm,
+      ))
+        expect(command, name).toMatch(/--reason/);
+  });
+
+  it('says npx before the first command that leaves it out', () => {
+    for (const name of ['cli.md', 'rollouts.md', 'models.md', 'quick-start.md']) {
+      const before = page(name).split(/^ {4}.*(?<!npx )\bmillrace [a-z]/m)[0] ?? '';
+      expect(before, name).toMatch(/npx millrace/);
+    }
+    const typed = page('quick-start.md').match(/^ {4}(\$ |[A-Z_]+=|millrace).*millrace .*/gm) ?? [];
+    expect(typed.length).toBeGreaterThan(5);
+    for (const line of typed) expect(line).toContain('npx millrace');
+  });
 });

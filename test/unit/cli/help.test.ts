@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { processContext } from '../../../src/cli/context.ts';
 import { program } from '../../../src/cli/program.ts';
+import { DEAD_LETTER_RETENTION_MS, TOPICS } from '../../../src/contracts/topics.ts';
 import { millrace } from './cli.fixture.ts';
 
 /** Every command that does something, by its words. */
@@ -65,6 +66,31 @@ describe('the help', () => {
       expect(out).toContain(`millrace ${name}`);
     },
   );
+
+  it('names no time that records are kept for but what a topic keeps them for', async () => {
+    const kept = new Set<number>([
+      DEAD_LETTER_RETENTION_MS,
+      ...Object.values(TOPICS).map((topic) => topic.retentionMs),
+    ]);
+    const helps = await Promise.all(
+      commands.map(async (words) => (await millrace([...words, '--help'])).out),
+    );
+    const named = helps.flatMap((out) => [
+      ...out.replace(/\s+/g, ' ').matchAll(/\bkept\b[^.;]{0,20}?(\d+) (h|days?)\b/g),
+    ]);
+    expect(named.map(([words]) => words)).toEqual(['kept (1 h']);
+    for (const [, many, unit] of named)
+      expect(kept).toContain(Number(many) * (unit === 'h' ? 1 : 24) * 3_600_000);
+  });
+
+  it.each([
+    ['policy', 'history'],
+    ['model', 'history'],
+    ['control', 'events'],
+  ])('of %s %s says that the log of decisions is kept for ever', async (...words) => {
+    expect(TOPICS['control-events'].retentionMs).toBe(Infinity);
+    expect((await millrace([...words, '--help'])).out.replace(/\s+/g, ' ')).toContain('kept for ever');
+  });
 
   it('of the whole says where to begin', async () => {
     const { out, exitCode } = await millrace(['--help']);

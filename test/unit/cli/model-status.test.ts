@@ -76,6 +76,16 @@ describe('model status', () => {
     );
   });
 
+  it('notes a family that no folder has: extractors refuse requests for it', async () => {
+    statuses = [heartbeat('w1', [{ status: 'READY' }, { family: 'glm', version: '1', status: 'READY' }])];
+    const { out, err, exitCode } = await run();
+    expect(exitCode).toBe(0);
+    expect(out).toMatch(/glm@1 .*READY/);
+    expect(err).toMatch(/note: no worker has a version of glm in its model folder.*UNKNOWN_MODEL/);
+    expect(err).not.toContain('ranker');
+    expect((await run('ranker')).err).not.toContain('glm');
+  });
+
   it('of one version says by its exit code whether all can run it', async () => {
     statuses = [heartbeat('w1', [{ status: 'READY' }]), heartbeat('w2', [])];
     const absent = await run('ranker', '--model-version', '3', '--json');

@@ -69,6 +69,19 @@ describe('model publish', () => {
     );
   });
 
+  it('notes a family that the model folder has not: publishing does not reach extractors', async () => {
+    const folder = temporaryFolder();
+    const publish = (models: string) =>
+      millrace(['model', 'publish', RANKER_2, '--out', folder.path('publish.json')], {
+        environment: { MILLRACE_MODELS: models },
+      });
+    const known = await publish('');
+    expect(known).toMatchObject({ exitCode: 0, err: expect.not.stringContaining('note:') });
+    const { err, exitCode } = await publish(folder.path('.'));
+    expect(exitCode).toBe(0);
+    expect(err).toMatch(/note: .* has no version of ranker\. .*extractors.*UNKNOWN_MODEL/);
+  });
+
   it.each([
     ['cost.json', 'version', 3],
     ['golden.json', 'family', 'ads'],

@@ -130,6 +130,16 @@ describe('millrace topics apply', () => {
     const { out } = await apply([], { MILLRACE_KAFKA_PARTITIONS: '8' });
     expect(out).toMatch(/grow +millrace\.ingress\.v1 +4 → 8/);
     expect(out).toContain('let what is in flight drain first');
+    expect(out).toMatch(
+      /count the partitions of millrace\.scored-results\.v1 when they start: restart every worker, .*router, .*extractor/,
+    );
+  });
+
+  it('asks for no restart where only dispatch topics grow: routers and workers follow those', async () => {
+    await apply();
+    const { out } = await apply([], { MILLRACE_SLOTS_PER_POOL: '6' });
+    expect(out).toMatch(/grow +millrace\.dispatch\.cpu\.v1 +4 → 6/);
+    expect(out).not.toContain('restart');
   });
 
   it('shows the settings of what it creates as JSON', async () => {

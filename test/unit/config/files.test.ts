@@ -1,9 +1,19 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { packaged, packageRoot } from '../../../src/config/package-root.ts';
-import { readUserFile, writeUserFile } from '../../../src/config/user-file.ts';
+import { readUserFile, writeUserFile, writeUserFiles } from '../../../src/config/user-file.ts';
 
 describe('the package’s own files', () => {
   it('are found from its root', () => {
@@ -54,4 +64,63 @@ describe('a file that the user named', () => {
     writeUserFile(file, 'three');
     expect(readFileSync(file, 'utf8')).toBe('three');
   });
+
+  it.each([
+    ['new', { isNew: true }, undefined],
+    ['one that may be written over', {}, undefined],
+    ['one that is there', {}, 'before'],
+  ])('(%s) is left as it was where its disk takes no more', (_, options, before) => {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-files-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const file = join(folder, 'key');
+    if (before !== undefined) writeFileSync(file, before);
+    const { stdout } = withinBytes(512, [file, 'x'.repeat(4_096), JSON.stringify(options)]);
+    expect(stdout).toMatch(/cannot be written: it would be larger than a file may be here .*ulimit/);
+    expect(readdirSync(folder)).toEqual(before === undefined ? [] : ['key']);
+    if (before === undefined) writeUserFile(file, 'again', options);
+    else expect(readFileSync(file, 'utf8')).toBe(before);
+  });
+
+  it('keeps its rights, and the link that leads to it, when it is written over', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-files-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const file = join(folder, 'key');
+    writeFileSync(file, 'before', { mode: 0o640 });
+    symlinkSync('key', join(folder, 'link'));
+    writeUserFile(join(folder, 'link'), 'after');
+    expect(readFileSync(file, 'utf8')).toBe('after');
+    expect(statSync(file).mode & 0o777).toBe(0o640);
+    expect(readdirSync(folder).sort()).toEqual(['key', 'link']);
+  });
+
+  it('comes with the others of its folder, or none does', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-files-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const place = join(folder, 'a', 'b');
+    expect(writeUserFiles(place, new Map([['one', '1']]))).toEqual([join(place, 'one')]);
+    const two = new Map([
+      ['one', 'again'],
+      ['none/two', '2'],
+    ]);
+    expect(() => writeUserFiles(place, two)).toThrow(
+      /the files cannot be written: its folder does not exist/,
+    );
+    expect(readdirSync(place)).toEqual(['one']);
+  });
+
+  it('may be no file', () => {
+    expect(() => writeUserFile('/dev/null', 'x')).not.toThrow();
+    expect(() => writeUserFile('/dev/full', 'x')).toThrow(/its disk is full .*Make room/);
+  });
 });
+
+/** Writes a user file in a process whose files cannot grow past so many bytes. */
+function withinBytes(bytes: number, args: readonly string[]): { stdout: string } {
+  const program = `
+    import { writeUserFile } from '${join(packageRoot(), 'src/config/user-file.ts')}';
+    const [file, text, options] = process.argv.slice(1);
+    try { writeUserFile(file, text, JSON.parse(options)); } catch (error) { console.log(error.message); }`;
+  const node = [process.execPath, '--input-type=module', '--eval', program, ...args];
+  // In blocks of 512 bytes.
+  return spawnSync('sh', ['-c', `ulimit -f ${bytes / 512}; exec "$@"`, 'sh', ...node], { encoding: 'utf8' });
+}

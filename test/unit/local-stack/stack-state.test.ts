@@ -45,6 +45,15 @@ describe('the state of a stack', () => {
     expect(await readStackState(file)).toBeUndefined();
   });
 
+  it('stays as it was where it cannot be written, and leaves no other file', async () => {
+    const file = join(await temporaryFolder(), 'run/stack.json');
+    await mkdir(file, { recursive: true });
+    await expect(writeStackState(file, { environment: {}, processes: [] })).rejects.toThrow(
+      /what is up cannot be noted: it is a folder .*stack\.json/,
+    );
+    expect(await readdir(dirname(file))).toEqual(['stack.json']);
+  });
+
   it('is none for any other text', async () => {
     const file = join(await temporaryFolder(), 'run/stack.json');
     await mkdir(dirname(file));

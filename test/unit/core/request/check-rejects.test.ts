@@ -23,7 +23,12 @@ describe('checkRequest rejects', () => {
       'UNKNOWN_MODEL',
       ['"rankr"', 'ranker, retriever', 'Did you mean "ranker"?'],
     ],
-    ['a model far from any', { model: 'zzz' }, 'UNKNOWN_MODEL', ['"zzz"', 'ranker, retriever']],
+    [
+      'a model far from any',
+      { model: 'zzz' },
+      'UNKNOWN_MODEL',
+      ['"zzz"', 'ranker, retriever', 'from its model folder only'],
+    ],
     ['an unknown version', { model: 'ranker@3' }, 'UNKNOWN_MODEL', ['"3"', '1, 2', 'Ask for "ranker"']],
     ['an empty version', { model: 'ranker@' }, 'UNKNOWN_MODEL', ['""', '1, 2']],
     ['a deadline of 0', { deadlineMs: 0 }, 'INVALID_REQUEST', ['deadlineMs', 'got 0', 'duration']],

@@ -1,6 +1,9 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Tensor } from '../../../../src/core/request/tensor.ts';
+import { HashedFile } from '../../../../src/inference/items/hashed-file.ts';
 import { ItemTable } from '../../../../src/inference/items/item-table.ts';
 import { ItemTableCache } from '../../../../src/inference/items/item-table-cache.ts';
 import { readManifest, readRows } from '../../../../src/inference/items/read-item-table.ts';
@@ -156,4 +159,26 @@ it('is loaded once for all who ask, and again once another one lies there', asyn
   const third = await cache.load(place);
   expect(third.label).toBe('catalogue@b');
   expect(lookUp(first, numberIds([1n])).rows).toEqual([[1, 2]]);
+});
+
+it('leaves nothing behind, whichever of its writes finds the disk full', async () => {
+  const write = Object.getOwnPropertyDescriptor(HashedFile.prototype, 'write')?.value;
+  let left = Number.POSITIVE_INFINITY;
+  let writes = 0;
+  const spy = vi.spyOn(HashedFile.prototype, 'write').mockImplementation(function (this: HashedFile, bytes) {
+    writes += 1;
+    left -= 1;
+    return left < 0 ? Promise.reject(new Error('ENOSPC')) : write.call(this, bytes);
+  });
+  onTestFinished(() => spy.mockRestore());
+  const table = { ids: ['a', 'b'], rows: [[1], [2]], datatype: 'int8' as const };
+  await buildTable(tablePlace(), table);
+  const all = writes;
+  expect(all).toBeGreaterThan(3);
+  for (let taken = 0; taken < all; taken += 1) {
+    const place = tablePlace();
+    left = taken;
+    await expect(buildTable(place, table)).rejects.toThrow('ENOSPC');
+    expect(readdirSync(join(place.root, place.folder))).toEqual([]);
+  }
 });

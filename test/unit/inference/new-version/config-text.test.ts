@@ -1,16 +1,32 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { configText } from '../../../../src/inference/new-version/config-text.ts';
+import { checkNames } from '../../../../src/inference/new-version/input-bounds.ts';
 import type { PlannedInput } from '../../../../src/inference/new-version/planned-input.ts';
 import { configSchema } from '../../../../src/inference/repository/config.ts';
 import { parseAs, readYaml } from '../../../../src/inference/repository/parse-file.ts';
 
-const text = fc.string({ unit: 'grapheme', maxLength: 40 });
+const text = fc.oneof(
+  fc.string({ unit: 'grapheme', maxLength: 40 }),
+  fc.constantFrom('\u00a0', 'one line\n', '\u3000 ', 'a\u2028'),
+);
 const inputName = fc
-  .oneof(text, fc.constantFrom('onnx::Gather_0', 'input.1', '7', 'yes', 'null', '- x', '{a: b}', '#', "'"))
-  .filter(
-    (name) => name !== '' && !['__proto__', 'constructor', 'prototype', 'request_index'].includes(name),
-  );
+  .oneof(
+    text,
+    fc.string({ unit: 'binary', maxLength: 40 }),
+    fc.string({ unit: 'binary', minLength: 250, maxLength: 260 }),
+    fc.constantFrom('onnx::Gather_0', 'input.1', '7', 'yes', 'null', '- x', '{a: b}', '#', "'"),
+  )
+  .filter((name) => name !== 'request_index' && isTaken(name));
+
+function isTaken(name: string): boolean {
+  try {
+    checkNames({ inputs: [{ name, type: 1, shape: ['N', 1] }], outputs: [] });
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 const inputs = fc
   .tuple(

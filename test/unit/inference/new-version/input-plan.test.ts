@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { candidatesWithin } from '../../../../src/inference/new-version/input-bounds.ts';
 import { planInputs, type SaidInputs } from '../../../../src/inference/new-version/input-plan.ts';
 import type { Dim, OnnxGraph } from '../../../../src/inference/onnx-file/graph.ts';
 
@@ -222,5 +223,68 @@ describe('which inputs are the request’s', () => {
     ['rows hold nothing', graphOf([['user', [1, 0]], ITEM]), {}, /input user has rows without numbers/],
   ])('refuses where %s', (_, graph, said, reason) => {
     expect(() => plan(graph, said)).toThrow(reason);
+  });
+});
+
+describe('what no request could send', () => {
+  it.each<[string, OnnxGraph, RegExp]>([
+    ['a size below 0', graphOf([['user', [1, -4]], ITEM]), /input user has an axis of a size.*-4.*from 1/],
+    ['rows below 0', graphOf([['user', [-1, 4]], ITEM]), /input user has an axis of a size.*-1/],
+    [
+      'a size that is no whole number any more',
+      graphOf([['user', [1, 2 ** 62]], ITEM]),
+      /input user has an axis/,
+    ],
+    [
+      'a row of the request larger than it',
+      graphOf([['user', [1, 2_000_000_000]], ITEM]),
+      /a row of input user is larger than any request.*8000000000 bytes.*1048576 bytes \(limits\.requestBytesMax/,
+    ],
+    [
+      'a candidate larger than it',
+      graphOf([
+        ['user', [1, 8]],
+        ['item', ['N', 1_000, 1_000]],
+      ]),
+      /a row of input item/,
+    ],
+    [
+      'integers larger than it',
+      graphOf([['user', [1, 200_000], INT64], ITEM]),
+      /a row of input user.*1600000 bytes/,
+    ],
+    [
+      'rows that are too many together',
+      graphOf([['user', [1, 200_000]], ['more', [1, 200_000]], ITEM]),
+      /with input more, the tensors of one candidate are larger.*1600000 bytes/,
+    ],
+  ])('refuses %s by the name of the input', (_, graph, reason) => {
+    expect(() => candidatesWithin(planInputs(graph, { lengths: new Map() }), 1_048_576)).toThrow(reason);
+  });
+
+  it('says how many candidates a request has room for', () => {
+    const within = (bytes: number) =>
+      candidatesWithin(planInputs(graphOf([['user', [1, 8]], ITEM]), { lengths: new Map() }), bytes);
+    expect([within(48), within(63), within(64), within(1_048_576)]).toEqual([1, 1, 2, 65_534]);
+  });
+
+  it.each([
+    '__proto__',
+    'constructor',
+    'toString',
+    'prototype',
+    'a\nb',
+    'a\tb',
+    '\u2028',
+    '\u202e',
+    '',
+    'x'.repeat(257),
+  ])('refuses an input or an output that is called %j', (name) => {
+    expect(() => plan(graphOf([[name, [1, 8]], ITEM]))).toThrow(
+      /an input has a name that requests cannot use/,
+    );
+    const graph = graphOf([['user', [1, 8]], ITEM]);
+    const outputs = [{ name, type: FLOAT, shape: ['N'] }];
+    expect(() => plan({ ...graph, outputs })).toThrow(/an output has a name/);
   });
 });

@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { parseRequest } from '../../../../src/cli/request-file.ts';
 import type { OnnxGraph } from '../../../../src/inference/onnx-file/graph.ts';
 import { readGraph } from '../../../../src/inference/onnx-file/read-graph.ts';
+import { intAttribute } from '../../../../src/inference/onnx-file/write-graph.ts';
+import { GraphBuilder } from '../rocs/graph-builder.ts';
 import {
   crossNetwork,
   deepCrossAttention,
@@ -220,3 +222,17 @@ function withRoot(graph: OnnxGraph): OnnxGraph {
   const output = { name: 'root', type: 1, shape: ['N', 4] };
   return { ...graph, nodes: [...graph.nodes, node], outputs: [...graph.outputs, output] };
 }
+
+it('is tried with no more candidates than a request has room for', async () => {
+  // A row of 64 KiB: 15 of them, beside the user, are as many as fit.
+  const b = new GraphBuilder();
+  const [user, item] = [b.input('user', 1), b.input('item', 16_384)];
+  const sums = b.node('ReduceSum', [item, b.numbers(1)], [intAttribute('keepdims', 1)]);
+  const graph = withShapes(b.build({ from: b.node('Sigmoid', [b.node('Mul', [user, sums])]), shape: [1] }), {
+    user: [1, 1],
+  });
+  const { cost, limits, files } = await made(graph, { words: { candidatesMax: 2_048 } });
+  expect([...cost.grid.N, ...cost.grid.heldOutN].every((size) => size <= 15)).toBe(true);
+  expect(limits.candidatesMax).toBe(2_048);
+  expect(files.get('golden.json')).toBeDefined();
+});

@@ -33,6 +33,7 @@ export function made(graph: OnnxGraph, said: Said = {}): Promise<MadeVersion> {
     ...rest,
     inputs: { requestInputs, candidateInputs, lengths },
     measureMs: 1,
+    requestBytesMax: 1_048_576,
     words: {
       ...{ family: 'made', version: 1, variant: 'baseline', synthetic: true, description: 'of a test' },
       ...{ slaMs: 50, candidatesMax: 128, rowsMax: 16, hints: [], rankBy: undefined },
