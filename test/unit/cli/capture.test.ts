@@ -1,4 +1,5 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import fs, { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -20,18 +21,20 @@ import {
 } from '../client/memory-installation.ts';
 import { INSTALLATION, millrace } from './cli.fixture.ts';
 
-const disk = vi.hoisted((): { isFull: boolean } => ({ isFull: false }));
-
-/** A disk that takes half of what is appended, and is full then. */
-vi.mock('node:fs', async (actual) => {
-  const fs = await actual<typeof import('node:fs')>();
-  const appendFileSync: typeof fs.appendFileSync = (path, data, options) => {
-    if (!disk.isFull) return fs.appendFileSync(path, data, options);
-    fs.appendFileSync(path, data.slice(0, data.length / 2), options);
+/** Until the test is over: a disk that takes half of what is appended, and is full then. */
+function fillDisk(): void {
+  const append = fs.appendFileSync;
+  // Also for modules that were loaded before.
+  fs.appendFileSync = (path, data, options) => {
+    append(path, data.slice(0, data.length / 2), options);
     throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
   };
-  return { ...fs, appendFileSync };
-});
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    fs.appendFileSync = append;
+    syncBuiltinESMExports();
+  });
+}
 
 const FEATURES = 'millrace.features.v1';
 const DIGEST = `sha256:${'a'.repeat(64)}`;
@@ -236,10 +239,7 @@ describe('millrace capture', () => {
     await send(request(0));
     await decide(0, decision('sparse'));
     await vi.waitFor(() => expect(lines()).toHaveLength(1), { timeout: 10_000 });
-    disk.isFull = true;
-    onTestFinished(() => {
-      disk.isFull = false;
-    });
+    fillDisk();
     await send(request(1), request(2));
     for (const offset of [1, 2]) await decide(offset, decision('sparse'));
     expect(await running).toMatchObject({
@@ -250,10 +250,7 @@ describe('millrace capture', () => {
   });
 
   it('leaves nothing where the disk was full from the beginning', async () => {
-    disk.isFull = true;
-    onTestFinished(() => {
-      disk.isFull = false;
-    });
+    fillDisk();
     await send(request(0));
     await decide(0, decision('sparse'));
     expect(await capture(['--from-beginning', '--max', '1'])).toMatchObject({ exitCode: 2 });
