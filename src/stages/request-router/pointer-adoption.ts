@@ -74,7 +74,10 @@ export class PointerAdoption {
       }
       if (pointer.canary !== undefined) await this.#check.check(pointer.canary.policy, supply);
       this.#check.signatures?.restore(good.revokedKeys);
-      this.#adoptStable(pointer, { ...stableOf(pointer, verdict), source: 'last-known-good' });
+      this.#adoptStable(pointer, {
+        ...activeOf(pointer.stable, pointer.epoch, verdict),
+        source: 'last-known-good',
+      });
       this.#keeper?.hasKept(pointer.epoch);
       this.#applyWhatHolds();
       return pointer.epoch;
@@ -126,7 +129,7 @@ export class PointerAdoption {
       this.#canary = undefined;
       return { status: 'refused', epoch, what: 'stable', reason: verdict.reason };
     }
-    this.#adoptStable(pointer, stableOf(pointer, verdict));
+    this.#adoptStable(pointer, activeOf(pointer.stable, pointer.epoch, verdict));
     // The canary's document may take a while, or never come.
     if (pointer.canary !== undefined && this.#check.known(pointer.canary.policy) === undefined)
       this.#applyWhatHolds();
@@ -266,23 +269,13 @@ function describeCanary(canary: CanaryPointer | undefined): string {
 
 type Passed = Extract<PolicyVerdict, { status: 'passed' }>;
 
-function stableOf({ stable, epoch }: PolicyPointer, passed: Passed): ActivePolicy {
-  return { ref: refOf(stable, passed), epoch, compiled: passed.compiled, source: 'store' };
-}
-
 /** Nobody vouches for what a pointer calls the document of its digest: name and version are the document's own. */
-function refOf({ digest }: PolicyRef, { compiled }: Passed): PolicyRef {
+function activeOf({ digest }: PolicyRef, epoch: number, { compiled }: Passed): ActivePolicy {
   const { name, version } = compiled.document;
-  return { digest, name, version };
+  return { ref: { digest, name, version }, epoch, compiled, source: 'store' };
 }
 
 function canaryOf({ epoch }: PolicyPointer, canary: CanaryPointer, passed: Passed): ActiveCanary {
   const { policy, mode, percent, salt, unit } = canary;
-  const active: ActivePolicy = {
-    ref: refOf(policy, passed),
-    epoch,
-    compiled: passed.compiled,
-    source: 'store',
-  };
-  return { policy: active, mode, percent, salt, unit };
+  return { policy: activeOf(policy, epoch, passed), mode, percent, salt, unit };
 }

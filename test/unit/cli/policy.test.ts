@@ -87,6 +87,20 @@ tree:
     expect(out).toContain('6 errors, 1 warning');
   });
 
+  it.each([
+    [
+      'warns of a text that no request carries',
+      'plan',
+      /^warning: signals\.plan.*"plan".*limits\.contextKeys/m,
+    ],
+    ['takes the region of requests for a text', 'region', /0 errors, 1 warning/],
+  ])('%s', async (_what, text, told) => {
+    const file = changed('\nsignals:\n', `\nsignals:\n  ${text}: string\n`);
+    const { out, exitCode } = await millrace(['policy', 'validate', file]);
+    expect(exitCode).toBe(0);
+    expect(out).toMatch(told);
+  });
+
   it('runs the golden tests beside what is wrong elsewhere', async () => {
     const kernel = changed('kernel: sparse, memory: l2', 'kernel: sparce, memory: l2');
     writeFileSync(kernel, readFileSync(kernel, 'utf8').replace(/leaf: few-non-zeros/, 'leaf: mostly-zeros'));

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { memoryLastKnownGood } from '../../../../src/adapters/memory/last-known-good.ts';
 import { type SilentTelemetry, silentTelemetry } from '../../../../src/adapters/memory/telemetry.ts';
 import { fileLastKnownGood } from '../../../../src/adapters/system/last-known-good.ts';
+import { COUNT_MAX } from '../../../../src/ports/control-store.ts';
 import type { KnownGood, LastKnownGood } from '../../../../src/ports/last-known-good.ts';
 
 const SCOPE = 'policy/feed-router';
@@ -124,6 +125,12 @@ describe('on disk', () => {
     expect(telemetry.logs.filter(({ level }) => level === 'error')).toHaveLength(what === 'missing' ? 0 : 1);
     await open().save(SCOPE, good(3));
     expect(await epochsOf(open())).toEqual([3, 1]);
+  });
+
+  it('an epoch that nobody counts to is none: the one before is there', async () => {
+    await open().save(SCOPE, good(1));
+    await open().save(SCOPE, good(COUNT_MAX + 1));
+    expect(await epochsOf(open())).toEqual([1]);
   });
 
   it('nothing is there where both are corrupt, and nobody stumbles', async () => {

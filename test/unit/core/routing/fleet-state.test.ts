@@ -80,3 +80,13 @@ it('workers that come and go without a good-bye are not remembered for ever', ()
   }
   expect(fleet.workers).toBeLessThan(5);
 });
+
+describe('credits of a slot', () => {
+  it('are this router’s share of a batch, by how many routers the acknowledgement tells of', () => {
+    const { fleet, slot } = dispatched();
+    fleet.applyAck(slotAck({ batchRequests: 9, routers: 1 }), 5);
+    expect(slot.credits.limit(5)).toBe(9);
+    fleet.applyAck(slotAck({ batchRequests: 9, routers: 3 }), 6);
+    expect(slot.credits.limit(6)).toBe(3);
+  });
+});

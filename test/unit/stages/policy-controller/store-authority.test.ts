@@ -4,6 +4,7 @@ import { catalogueEpoch } from '../../../../src/core/control/published-models.ts
 import { MillraceError } from '../../../../src/core/errors.ts';
 import { CATALOGUE_SCOPE } from '../../../../src/core/model/catalogue.ts';
 import type { PointerWrite, PolicyPointer } from '../../../../src/ports/control-store.ts';
+import { PointerWriter } from '../../../../src/stages/policy-controller/pointer-writer.ts';
 import { publishedModel, sha256 } from '../../core/model/model.fixture.ts';
 import { changed } from '../request-router/policy-source.fixture.ts';
 import { type ControlRoom, lead, openControlRoom, publish, SCOPE, told } from './controller.fixture.ts';
@@ -184,6 +185,20 @@ describe('a store that lost', () => {
     isGarbled = true;
     await room.world.clock.advanceBy(RECONCILED_MS);
     expect(isGarbled).toBe(false);
+  });
+
+  it('the sense of one pointer hides no term of the others', async () => {
+    const room = await openControlRoom();
+    const { clock, telemetry } = room.world;
+    const store = changed(room.server.connect(), {
+      async readPointer(scope) {
+        if (scope === 'garbled') throw new MillraceError('MALFORMED', 'that is no pointer');
+        return { epoch: 1, term: 7, stable: other, canary: undefined };
+      },
+    });
+    const proofs = { envelopeOf: () => undefined, rootOf: () => undefined, revocations: () => undefined };
+    const writer = new PointerWriter({ store, clock, telemetry, document: () => undefined, proofs });
+    expect(await writer.highestTerm(['garbled', SCOPE])).toBe(7);
   });
 
   it('the texts and the catalogue, and no pointer, has them again', async () => {
