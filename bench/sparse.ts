@@ -3,6 +3,7 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { systemClock } from '../src/adapters/system/clock.ts';
+import { type Compared, crossover } from '../src/core/profile/crossover.ts';
 import { seededRandom } from '../src/core/random/seeded-random.ts';
 import { float32 } from '../src/inference/onnx-file/constant.ts';
 import { writeGraph } from '../src/inference/onnx-file/write-graph.ts';
@@ -17,7 +18,6 @@ import {
   writeWideVersion,
 } from '../test/unit/inference/sparse-cpu/wide-version.ts';
 import type { BenchRow } from './run.ts';
-import { type Compared, crossover } from './sparse/crossover.ts';
 import { ratioInTurns } from './sparse/turns.ts';
 
 const SEED = 20_260_101;

@@ -8,6 +8,7 @@ import { dlqCommand } from './dlq.ts';
 import { itemsCommand } from './items.ts';
 import { modelCommand } from './model.ts';
 import { policyCommand } from './policy.ts';
+import { profileCommand } from './profile.ts';
 import { replayCommand } from './replay.ts';
 import { resultsCommand } from './results.ts';
 import { scoreCommand } from './score.ts';
@@ -55,6 +56,7 @@ export function program(context: CliContext): Command {
     .addCommand(policyCommand(context))
     .addCommand(modelCommand(context))
     .addCommand(itemsCommand(context))
+    .addCommand(profileCommand(context))
     .addCommand(controlCommand(context))
     .addCommand(configCommand(context));
   inheritSettings(root);

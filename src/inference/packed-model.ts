@@ -7,6 +7,7 @@ import type {
   LoadedModel,
   ScoreItem,
 } from '../ports/accelerator.ts';
+import { batchShape } from './batch-shape.ts';
 import { tableUse } from './candidate-rows.ts';
 import { type CheckedItem, checkItem } from './check-item.ts';
 import type { RunKernel } from './graph-call.ts';
@@ -128,8 +129,8 @@ export class PackedModel implements LoadedModel {
       const result = call.results[i];
       if (result !== undefined) results[position] = result;
     });
-    const { computeMs, bytesMoved, density } = call;
-    return { items: results, computeMs, bytesMoved, ...(density === undefined ? {} : { density }) };
+    const { results: _, ...measured } = call;
+    return { items: results, ...measured };
   }
 
   #admit(item: ScoreItem, position: number, results: ItemResult[], entries: Entry[]): void {
@@ -194,7 +195,8 @@ export class PackedModel implements LoadedModel {
       itemResult(version, heads[i] ?? [], item.hints, count, tableUse(candidate)),
     );
     const { computeMs, density } = answer;
-    return { results, computeMs, bytesMoved: plan.bytes, ...(density === undefined ? {} : { density }) };
+    const measured = { computeMs, bytesMoved: plan.bytes, shape: batchShape(this.#layout, checked) };
+    return { results, ...measured, ...(density === undefined ? {} : { density }) };
   }
 }
 

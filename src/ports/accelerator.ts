@@ -1,4 +1,5 @@
 import type { Datatype, Tensor } from '../core/request/tensor.ts';
+import type { BatchShape } from '../core/signals/cost-moments.ts';
 
 /** One request's part of a batch: the candidates [0, scoreLimit) are scored. */
 export interface ScoreItem {
@@ -49,6 +50,8 @@ export interface BatchResult {
   computeMs: number;
   /** Bytes packed for the accelerator and read back. */
   bytesMoved: number;
+  /** What was computed in that time; absent where it is not known, or where a part of it failed. */
+  shape?: BatchShape;
   /** Where the kernel went through inputs for their non-zeros. */
   density?: Density;
 }

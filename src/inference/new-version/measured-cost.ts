@@ -3,6 +3,7 @@ import { env } from 'onnxruntime-node';
 import { type CostError, type CostSample, costError, fitCost } from '../../core/signals/fit-cost.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { OnnxGraph } from '../onnx-file/graph.ts';
+import { type TimesInTurns, timesInTurns } from '../times-in-turns.ts';
 import type { GraphSession } from './graph-session.ts';
 import { feedsTogether, madeRequest } from './made-request.ts';
 import { type InputPlan, isSequenceInput } from './planned-input.ts';
@@ -37,8 +38,6 @@ const FIT = { N: [1, 4, 16, 64, 128, 256, 512, 1_024], T: [1, 8, 32, 64] };
 const HELD_OUT = { N: [2, 8, 32, 96, 192, 384, 768], T: [4, 16, 48] };
 /** A clock may not tell two moments apart. */
 const MS_MIN = 1e-6;
-const RUNS = 5;
-const ROUNDS_MAX = 9;
 
 /** What one request alone costs on this machine, by its candidates and the rows of its sequences, fitted to measured calls of the version's graph. */
 export async function measuredCost(measured: Measured): Promise<MeasuredCost> {
@@ -73,48 +72,33 @@ function shapesOf({ N, T }: Grid): { candidates: number; rows: number }[] {
   return N.flatMap((candidates) => T.map((rows) => ({ candidates, rows })));
 }
 
-/**
- * By shape, ms: the median of a round's calls, in the fastest of the rounds. What neighbours take of a machine changes over seconds, so rounds go over
- * all shapes in turn, and the fastest is the one that had it to itself.
- */
-async function timesOf(
+/** What neighbours take of the machine is left out as far as can be (`timesInTurns`). */
+function timesOf(
   { graph, plan, made, random, clock, measureMs }: Measured,
   shapes: readonly { candidates: number; rows: number }[],
-): Promise<{ times: number[]; rounds: number; runs: number }> {
+): Promise<TimesInTurns> {
   const calls = shapes.map((shape) => {
     const request = madeRequest(graph, plan, shape, random);
-    return feedsTogether(plan, [request], new Array<number>(shape.candidates).fill(0), () => 0);
-  });
-  const times = new Array<number>(shapes.length).fill(Number.POSITIVE_INFINITY);
-  const firstMs = clock.monotonicMs();
-  for (const feeds of calls) await made.run(feeds);
-  const startedMs = clock.monotonicMs();
-  const runs = Math.max(1, Math.min(RUNS, Math.floor(measureMs / (startedMs - firstMs))));
-  let rounds = 0;
-  while (rounds === 0 || (rounds < ROUNDS_MAX && clock.monotonicMs() - startedMs < measureMs)) {
-    for (const [n, feeds] of calls.entries()) {
+    const feeds = feedsTogether(plan, [request], new Array<number>(shape.candidates).fill(0), () => 0);
+    return async () => {
+      const callMs = clock.monotonicMs();
       await made.run(feeds);
-      const taken: number[] = [];
-      for (let run = 0; run < runs; run += 1) {
-        const callMs = clock.monotonicMs();
-        await made.run(feeds);
-        taken.push(clock.monotonicMs() - callMs);
-      }
-      times[n] = Math.min(times[n] ?? Number.POSITIVE_INFINITY, median(taken));
-    }
-    rounds += 1;
-  }
-  return { times, rounds, runs };
+      return clock.monotonicMs() - callMs;
+    };
+  });
+  return timesInTurns(calls, { clock, measureMs });
 }
 
-function median(values: number[]): number {
-  return values.sort((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
-}
-
-/** cost.json, format 1. */
+/** cost.json, format 1. @param machine for people: what it was measured on */
 export function costText(
   { family, version }: { family: string; version: number },
-  { features, coefficients, error, grid }: MeasuredCost,
+  {
+    features,
+    coefficients,
+    error,
+    grid,
+  }: Omit<MeasuredCost, 'grid'> & { grid: Partial<MeasuredCost['grid']> },
+  machine = `${arch()}, ${availableParallelism()} cores, onnxruntime ${env.versions.node ?? ''}, time of 1 thread`,
 ): string {
   const cost = {
     format: 1,
@@ -126,7 +110,7 @@ export function costText(
     medianRelativeError: Number(error.median.toFixed(4)),
     p95RelativeError: Number(error.p95.toFixed(4)),
     grid: { B: 1, ...grid },
-    machine: `${arch()}, ${availableParallelism()} cores, onnxruntime ${env.versions.node ?? ''}, time of 1 thread`,
+    machine,
   };
   return `${JSON.stringify(cost, null, 2)}\n`;
 }

@@ -10,8 +10,10 @@ export const costSchema = strictObject({
   unit: z.literal('ms'),
   features: z.array(z.string()),
   coefficients: z.array(z.number()),
-  medianRelativeError: z.number(),
-  p95RelativeError: z.number(),
+  medianRelativeError: z.number().optional(),
+  p95RelativeError: z.number().optional(),
+  /** Of one that live batches were fitted to: root of the mean square. */
+  rmsRelativeError: z.number().optional(),
   measured: z.record(z.string(), z.number()).optional(),
   grid: z.looseObject({ N: z.array(z.int()).min(1), T: z.array(z.int()).min(1) }),
   machine: z.string(),

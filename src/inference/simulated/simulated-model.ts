@@ -3,6 +3,7 @@ import type { Variant } from '../../core/request/family.ts';
 import type { BatchResult, ItemResult, LoadedModel, ScoreItem } from '../../ports/accelerator.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { RandomStream } from '../../ports/random.ts';
+import { batchShape } from '../batch-shape.ts';
 import { tableUse } from '../candidate-rows.ts';
 import { type CheckedItem, checkItem } from '../check-item.ts';
 import { type InputLayout, inputLayout } from '../input-layout.ts';
@@ -86,6 +87,7 @@ export class SimulatedModel implements LoadedModel {
     return {
       items: real?.items ?? scored.map((one) => one.result),
       computeMs: serviceMs,
+      shape: batchShape(this.#layout, checked),
       bytesMoved: checked.reduce(
         (sum, item) => sum + itemBytes(this.#layout, item, this.#parts.version.heads.length),
         0,

@@ -28,6 +28,8 @@ export interface BatchRunnerDeps {
   onUnknownIds(model: LoadedModel, count: number): void;
   /** What a kernel that skips zeros found in a batch. */
   onDensity(model: LoadedModel, density: Density): void;
+  /** What a batch took by a kernel. */
+  onComputed(model: LoadedModel, kernel: string, result: BatchResult): void;
 }
 
 type Batch = readonly Work<WorkerJob>[];
@@ -85,6 +87,7 @@ export class BatchRunner {
       (result) => {
         this.#runs(model, -1);
         if (result.density !== undefined) this.#deps.onDensity(model, result.density);
+        this.#deps.onComputed(model, delivery.value.kernel, result);
         this.#finish(batch, result, startedMs);
       },
       (error: unknown) => {

@@ -286,6 +286,7 @@ function createWindowPublisher(
   let storing = 0;
   return () => {
     queued.set(worker.load().queued, { pool });
+    worker.publishCosts();
     // While the broker is away the window stays open, so that windows do not pile up.
     if (storing > 0) return;
     for (const window of windows.take()) {

@@ -10,7 +10,8 @@ import type { ResultWriter } from '../results.ts';
 import type { Delivery } from '../run-stage.ts';
 import { SchemaWait } from '../schema-wait.ts';
 import type { AckSender } from './ack-sender.ts';
-import { BatchRunner, type BatchRunnerConfig } from './batch-runner.ts';
+import { BatchRunner, type BatchRunnerConfig, type BatchRunnerDeps } from './batch-runner.ts';
+import { CostMeter } from './cost-meter.ts';
 import { JobEndings } from './job-endings.ts';
 import { JobQueue, type JobQueueLimits } from './job-queue.ts';
 import { LoadMeter, type LoadMeterConfig, type WorkerLoad } from './load-meter.ts';
@@ -49,6 +50,7 @@ export class Worker {
   readonly #endings: JobEndings;
   readonly #shadow: ShadowScoring;
   readonly #runner: BatchRunner;
+  readonly #costs: CostMeter;
 
   constructor(config: WorkerConfig, deps: WorkerDeps) {
     this.#deps = deps;
@@ -93,7 +95,10 @@ export class Worker {
       sparseValues.add(values - nonZeros, { pool: config.pool, model, value: 'zero' });
       sparseValues.add(nonZeros, { pool: config.pool, model, value: 'non-zero' });
     };
-    const observers = { onUnknownIds, onDensity };
+    const costs = new CostMeter(config.pool, telemetry);
+    this.#costs = costs;
+    const onComputed: BatchRunnerDeps['onComputed'] = (...computed) => costs.computed(...computed);
+    const observers = { onUnknownIds, onDensity, onComputed };
     this.#runner = new BatchRunner(config, { clock, queue, meter, endings, windows, shadow, ...observers });
   }
 
@@ -101,6 +106,11 @@ export class Worker {
   load(): WorkerLoad {
     const { length: queued, predictedMs: queuedPredictedMs } = this.#queue;
     return this.#meter.load({ queued, running: this.#runner.running, queuedPredictedMs });
+  }
+
+  /** Of what batches took since the last time. */
+  publishCosts(): void {
+    this.#costs.publish();
   }
 
   /** Whether a request here waits for this model, or is computed by it. */
