@@ -5,11 +5,12 @@ import { join, relative } from 'node:path';
 import { applyPatches } from '../src/adapters/kafka/kafkajs/patches.ts';
 import { findStack } from '../src/local-stack/find-stack.ts';
 import { pythonWith, SERVERS, type ServerName } from './interop/environments.ts';
+import { softwareDevice } from './interop/software-device.ts';
 import { registryProcess } from './registry-threads.ts';
 
 /**
  * `npm test`: types, lint, then every test on a real Kafka, registry and Redis that it provides itself. `--slow` runs the slow suites instead, `--interop` those on
- * inference servers that others wrote.
+ * inference servers that others wrote, and on a WebGPU device in software.
  * The last lines are what failed, a `✗` each, and `N passed, N failed, N skipped`, read from the runner's own results.
  */
 
@@ -132,6 +133,17 @@ async function onInferenceServers(): Promise<Totals[]> {
   return [...totals, await vitest(['interop'], process.env, INTEROP_WORKERS, files)];
 }
 
+/** Tests of the WebGPU backend, on a device in software that is fetched first. */
+async function onSoftwareDevice(): Promise<Totals> {
+  const startedAt = Date.now();
+  const device = await softwareDevice().catch((error: unknown) =>
+    error instanceof Error ? error : new Error(String(error)),
+  );
+  if (device instanceof Error) return notRun(['webgpu'], device);
+  console.log(`✓ the software device is there (${Math.round((Date.now() - startedAt) / 1_000)} s)`);
+  return vitest(['interop'], { ...process.env, ...device }, 1, ['test/interop/webgpu.test.ts']);
+}
+
 /** Some unit tests wait too: for processes that they start, and for answers that must not come. */
 const UNIT_WORKERS = 3;
 /** Triton alone takes as long as the others together. */
@@ -152,7 +164,9 @@ async function everyTest(): Promise<Totals[]> {
 
 async function chosenTests(flags: readonly string[]): Promise<Totals[]> {
   if (flags.includes('--slow')) return [await onRealServices(['slow'], 1)];
-  return flags.includes('--interop') ? onInferenceServers() : everyTest();
+  return flags.includes('--interop')
+    ? [...(await onInferenceServers()), await onSoftwareDevice()]
+    : everyTest();
 }
 
 const startedAt = Date.now();

@@ -120,10 +120,10 @@ const worker = z.strictObject({
     ),
   slotsMax: z.number().int().min(1).max(64).default(4).describe('Most slots of a worker that shares them.'),
   backend: z
-    .enum(['onnx-cpu', 'sparse-cpu', 'open-inference', 'simulated', 'immediate'])
+    .enum(['onnx-cpu', 'sparse-cpu', 'onnx-webgpu', 'open-inference', 'simulated', 'immediate'])
     .default('onnx-cpu')
     .describe(
-      'How it computes. sparse-cpu: as onnx-cpu, with a kernel that skips zeros of candidates; open-inference: on a server of that protocol; simulated: the real model behind timed service; immediate: constant scores at once, for pipeline benchmarks.',
+      'How it computes. sparse-cpu: as onnx-cpu, with a kernel that skips zeros of candidates; onnx-webgpu: on a GPU, by Vulkan; open-inference: on a server of that protocol; simulated: the real model behind timed service; immediate: constant scores at once, for pipeline benchmarks.',
     ),
   simulatedSlowdown: z
     .number()

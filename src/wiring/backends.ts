@@ -6,6 +6,7 @@ import type { Settings } from '../config/settings.ts';
 import { createImmediateAccelerator } from '../inference/immediate.ts';
 import { modelLibrary } from '../inference/model-library.ts';
 import { createOnnxCpuAccelerator } from '../inference/onnx-cpu/accelerator.ts';
+import { createOnnxWebgpuAccelerator } from '../inference/onnx-webgpu/accelerator.ts';
 import { createOpenInferenceAccelerator } from '../inference/open-inference/accelerator.ts';
 import type { GrowingRepository } from '../inference/repository/growing-repository.ts';
 import { type ModelRepository, openRepository } from '../inference/repository/open-repository.ts';
@@ -46,6 +47,8 @@ export function createBackend(settings: Settings, accelerator: string, deps: Bac
       return createOnnxCpuAccelerator(deps, { intraOpThreads });
     case 'sparse-cpu':
       return createSparseCpuAccelerator(deps, { intraOpThreads });
+    case 'onnx-webgpu':
+      return createOnnxWebgpuAccelerator(deps);
     case 'open-inference':
       return createOpenInferenceAccelerator(deps, {
         ...settings.openInference,

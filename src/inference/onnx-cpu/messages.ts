@@ -3,7 +3,10 @@ import type { GraphCall, GraphSignature } from '../graph-call.ts';
 
 /** What the accelerator and its session thread say to each other. A slab travels with a message: it has one owner at a time. */
 
+export type Provider = 'cpu' | 'webgpu';
+
 export interface SessionOptions {
+  provider: Provider;
   intraOpThreads: number;
   executionMode: 'sequential' | 'parallel';
 }

@@ -3,10 +3,10 @@ import type { Clock } from '../../ports/clock.ts';
 import { createSlabArena } from '../memory/slab-arena.ts';
 import { PackedModel } from '../packed-model.ts';
 import type { ModelRepository } from '../repository/open-repository.ts';
-import { SessionMaking } from './session-making.ts';
+import { SessionMaking, type SessionMakingOptions } from './session-making.ts';
 import { sessionThread } from './session-thread.ts';
 
-export interface OnnxCpuOptions {
+export interface OnnxCpuOptions extends Pick<SessionMakingOptions, 'provider' | 'toleranceMin'> {
   /** Threads that one operator may use. */
   intraOpThreads?: number;
   /** `parallel` runs independent branches of a graph side by side, on as many threads. */
@@ -39,6 +39,7 @@ export function createSessionAccelerator(
   void shared.died.then(failed.resolve);
   const arena = createSlabArena({ keptBytesMax: options.keptBytesMax ?? KEPT_BYTES_MAX });
   const models = new Set<PackedModel>();
+  const making = new Set<Promise<unknown>>();
   return {
     capabilities,
     failed: failed.promise,
@@ -49,11 +50,15 @@ export function createSessionAccelerator(
       const leave = async (): Promise<void> => {
         if (thread !== shared) await thread.close();
       };
-      const making = new SessionMaking(thread, repository, wanted, options);
-      const sessions = await making.ofKernels(capabilities.kernels).catch(async (error: unknown) => {
-        await leave();
-        throw error;
-      });
+      const sessionsOf = new SessionMaking(thread, repository, wanted, options);
+      const made = sessionsOf.ofKernels(capabilities.kernels);
+      making.add(made);
+      const sessions = await made
+        .catch(async (error: unknown) => {
+          await leave();
+          throw error;
+        })
+        .finally(() => making.delete(made));
       void thread.died.then(failed.resolve);
       const model = new PackedModel({
         version: wanted,
@@ -72,6 +77,8 @@ export function createSessionAccelerator(
       return model;
     },
     async close() {
+      // A thread that is ended inside of the device's driver takes the process along.
+      if (options.provider === 'webgpu') await Promise.allSettled(making);
       await Promise.all([...models].map((model) => model.unload()));
       await shared.close();
     },

@@ -4,9 +4,11 @@
  */
 import { parentPort } from 'node:worker_threads';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
+import { ELEMENT_BYTES } from '../../core/request/tensor.ts';
 import type { GraphValue, SlabTensor } from '../graph-call.ts';
 import type { FirstLayer } from '../sparse-kernel/first-layer.ts';
 import type {
+  Provider,
   SessionAnswer,
   SessionCall,
   SessionCommand,
@@ -17,6 +19,7 @@ import type {
 
 interface OpenSession {
   session: InferenceSession;
+  provider: Provider;
   /** Products that are computed before it, over non-zeros. */
   firstLayer?: FirstLayer;
 }
@@ -64,7 +67,11 @@ async function create({
 }: Extract<SessionCommand, { kind: 'create' }>): Promise<SessionAnswer> {
   const session = await openSession(graph, options);
   const signature = { inputs: values(session.inputMetadata), outputs: values(session.outputMetadata) };
-  const answer = { kind: 'created' as const, session: keep({ session }), signature };
+  const answer = {
+    kind: 'created' as const,
+    session: keep({ session, provider: options.provider }),
+    signature,
+  };
   if (sparseInputs === undefined) return answer;
   return { ...answer, sparse: await openSparse(graph, options, sparseInputs) };
 }
@@ -77,10 +84,10 @@ function keep(open: OpenSession): number {
 
 function openSession(
   graph: Uint8Array,
-  { intraOpThreads, executionMode }: SessionOptions,
+  { intraOpThreads, executionMode, provider }: SessionOptions,
 ): Promise<InferenceSession> {
   return InferenceSession.create(graph, {
-    executionProviders: ['cpu'],
+    executionProviders: provider === 'cpu' ? ['cpu'] : [provider, 'cpu'],
     intraOpNumThreads: intraOpThreads,
     interOpNumThreads: executionMode === 'parallel' ? intraOpThreads : 1,
     executionMode,
@@ -99,7 +106,7 @@ async function openSparse(
     const behind = openBehindProducts(graph, inputs);
     if (behind.kind === 'refused') return { refused: behind.why };
     const session = await openSession(behind.rest, options);
-    return { session: keep({ session, firstLayer: behind.firstLayer }) };
+    return { session: keep({ session, provider: options.provider, firstLayer: behind.firstLayer }) };
   } catch (error) {
     return { refused: messageOf(error) };
   }
@@ -116,11 +123,13 @@ function values(metadata: readonly InferenceSession.ValueMetadata[]): GraphValue
 async function run(command: Extract<SessionCommand, { kind: 'run' }>): Promise<SessionAnswer> {
   const open = sessions.get(command.session);
   if (open === undefined) throw new RangeError(`there is no session ${command.session}`);
-  const { session, firstLayer } = open;
+  const { session, provider, firstLayer } = open;
   const { slab, feeds, outputs } = command;
+  if (provider === 'webgpu' && outputs.every(({ dims }) => elementCount(dims) === 0))
+    return { kind: 'ran', slab };
   const tensors: Record<string, Tensor> = {};
   for (const feed of feeds)
-    if (session.inputNames.includes(feed.name)) tensors[feed.name] = tensorOf(slab, feed);
+    if (session.inputNames.includes(feed.name)) tensors[feed.name] = tensorFor(provider, slab, feed);
   const first = firstLayer?.run(slab, feeds);
   for (const { name, values, dims } of first?.multiplied ?? [])
     tensors[name] = new Tensor('float32', values, dims);
@@ -130,6 +139,17 @@ async function run(command: Extract<SessionCommand, { kind: 'run' }>): Promise<S
   );
   for (const output of outputs) copyOutput(results[output.name], slab, output);
   return first === undefined ? { kind: 'ran', slab } : { kind: 'ran', slab, density: first.density };
+}
+
+/**
+ * ONNX Runtime's WebGPU provider ends the process over a tensor of no elements: a sequence that no request of the batch has gets one row of padding,
+ * which graphs leave out by its length, as they do wherever one sequence is shorter than another.
+ */
+function tensorFor(provider: Provider, slab: ArrayBuffer, feed: SlabTensor): Tensor {
+  if (provider !== 'webgpu' || elementCount(feed.dims) > 0) return tensorOf(slab, feed);
+  const dims = feed.dims.map((size) => Math.max(1, size));
+  const bytes = elementCount(dims) * ELEMENT_BYTES[feed.datatype];
+  return tensorOf(new ArrayBuffer(bytes), { ...feed, offset: 0, dims });
 }
 
 function tensorOf(slab: ArrayBuffer, { datatype, offset, dims }: SlabTensor): Tensor {
