@@ -56,7 +56,7 @@ const VALUE_LENGTH_MAX = 80;
 /** A value as it may stand in a message: one line, at most 80 characters, bytes only by their length. */
 export function shorten(value: unknown): string {
   if (value instanceof Uint8Array) return `${value.byteLength} bytes`;
-  const text = typeof value === 'string' ? JSON.stringify(value) : (toJson(value) ?? String(value));
+  const text = typeof value === 'string' ? JSON.stringify(value) : (toJson(value) ?? toText(value));
   return text.length <= VALUE_LENGTH_MAX ? text : `${text.slice(0, VALUE_LENGTH_MAX - 1)}…`;
 }
 
@@ -68,6 +68,15 @@ export function listNames(names: Iterable<string>, none = 'none'): string {
   if (all.length === 0) return none;
   const listed = all.slice(0, LISTED_MAX).join(', ');
   return all.length > LISTED_MAX ? `${listed} and ${all.length - LISTED_MAX} more` : listed;
+}
+
+/** Some values have no text: what has no prototype, and lists that are nested too deep. */
+function toText(value: unknown): string {
+  try {
+    return String(value);
+  } catch {
+    return `a value of type ${typeof value}`;
+  }
 }
 
 function toJson(value: unknown): string | undefined {

@@ -3,7 +3,7 @@ import type { Identity } from '../contracts/records.ts';
 import type { TopicNames } from '../contracts/topics.ts';
 import type { InboundRecord } from '../ports/message-bus.ts';
 import { requestName } from './request-name.ts';
-import { endedResult, type ResultWriter } from './results.ts';
+import { endedResult, type ResultWriter, reasonText } from './results.ts';
 import type { DeadLetters } from './run-stage.ts';
 
 export interface DeadLettersOptions<T> {
@@ -51,7 +51,7 @@ export function createDeadLetters<T>(options: DeadLettersOptions<T>): DeadLetter
         partition: record.partition % options.partitionsOf(topic),
         stage: options.stage,
         code,
-        message,
+        message: reasonText(message),
         payload: payload ?? options.payload,
       }),
       options.results.record(result, request?.resultPartition ?? null, payload === 'hash'),

@@ -8,6 +8,7 @@ import {
   type ScoredResult,
   type Timings,
 } from '../contracts/records.ts';
+import { cutText } from '../core/cut-text.ts';
 import { ERROR_CODES, type ErrorCode } from '../core/errors.ts';
 import { partitionForKey } from '../core/request/partition.ts';
 import type { OutboundRecord } from '../ports/message-bus.ts';
@@ -31,6 +32,14 @@ export interface ResultHead {
   timings?: Timings;
 }
 
+/** Of a reason, in characters. A text of a megabyte that a model server answered would make a result that no topic takes. */
+const REASON_LENGTH_MAX = 2_048;
+
+/** Why a request ended so, for whoever waits for it. */
+export function reasonText(message: string): string {
+  return cutText(message, REASON_LENGTH_MAX);
+}
+
 /** The result of a request that ends without scores. */
 export function endedResult(
   head: ResultHead,
@@ -45,7 +54,7 @@ export function endedResult(
     outcome: ending.outcome,
     reason: makeReason({
       code: ending.code,
-      message: ending.message,
+      message: reasonText(ending.message),
       retryable: ERROR_CODES[ending.code].retryable,
       retryAfterMs: ending.retryAfterMs ?? null,
     }),

@@ -8,7 +8,6 @@ import {
   Registry,
 } from 'prom-client';
 import { MillraceError } from '../../core/errors.ts';
-import { withoutCredentials } from '../../core/without-credentials.ts';
 import type {
   Counter,
   Gauge,
@@ -18,7 +17,7 @@ import type {
   MetricDefinition,
   Telemetry,
 } from '../../ports/telemetry.ts';
-import { loggedError } from './logged-error.ts';
+import { loggedError, loggedText } from './logged-error.ts';
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -70,7 +69,7 @@ function withoutSecrets(fields: LogFields): LogFields {
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [
       name,
-      typeof value === 'string' ? withoutCredentials(value) : value,
+      typeof value === 'string' ? loggedText(value) : value,
     ]),
   );
 }

@@ -1,4 +1,5 @@
 import { InferenceSession, Tensor } from 'onnxruntime-node';
+import { cutText } from '../../core/cut-text.ts';
 import { MillraceError } from '../../core/errors.ts';
 import type { TrialFeeds } from '../rocs/trial-batch.ts';
 
@@ -55,7 +56,14 @@ function outputOf(name: string, { data, dims }: InferenceSession.OnnxValueMapTyp
   });
 }
 
+/** ONNX Runtime quotes names of the graph, whatever their length. */
+const QUOTED_MAX = 1_024;
+
 function refused(what: string, cause: unknown): MillraceError {
   const reason = cause instanceof Error ? cause.message : String(cause);
-  return new MillraceError('INVALID_MODEL', `${what}: ${reason.replaceAll(/\s+/g, ' ')}`, { cause });
+  return new MillraceError(
+    'INVALID_MODEL',
+    `${what}: ${cutText(reason.replaceAll(/\s+/g, ' '), QUOTED_MAX)}`,
+    { cause },
+  );
 }

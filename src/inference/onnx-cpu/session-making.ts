@@ -1,3 +1,4 @@
+import { cutText } from '../../core/cut-text.ts';
 import { MillraceError } from '../../core/errors.ts';
 import { checkGraph } from '../check-graph.ts';
 import { checkGolden } from '../golden-check.ts';
@@ -149,9 +150,12 @@ function noSession(version: ModelVersion, message: string): MillraceError {
   });
 }
 
+/** ONNX Runtime quotes names of the graph, whatever their length. */
+const QUOTED_MAX = 1_024;
+
 function refused(version: ModelVersion, message: string): MillraceError {
   return new MillraceError(
     'INVALID_MODEL',
-    `${version.family}/${version.version}: ONNX Runtime refuses it: ${message}`,
+    `${version.family}/${version.version}: ONNX Runtime refuses it: ${cutText(message, QUOTED_MAX)}`,
   );
 }

@@ -1,5 +1,10 @@
 /** A server's answer that is not what was asked for. */
-export class AnswerError extends Error {}
+export class AnswerError extends Error {
+  /** @param message may quote the answer, whatever its length */
+  constructor(message: string) {
+    super(excerpt(message));
+  }
+}
 
 /** It could not be reached, or cannot compute just now: to be asked again. */
 export class Unavailable extends Error {
@@ -7,7 +12,7 @@ export class Unavailable extends Error {
   readonly wasAnswered: boolean;
 
   constructor(message: string, wasAnswered = false) {
-    super(message);
+    super(excerpt(message));
     this.wasAnswered = wasAnswered;
   }
 }

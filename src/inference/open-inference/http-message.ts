@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { shorten } from '../../core/errors.ts';
 import type { GraphCall } from '../graph-call.ts';
 import { AnswerError } from './failures.ts';
 import {
@@ -126,11 +127,14 @@ function readAnswer(body: Buffer, jsonLength: number | undefined): { answered: J
   return { answered: parsed.data.outputs, tail: body.subarray(end) };
 }
 
+/** As many axes as scores may be nested in; a list in half a million lists would take seconds to look through. */
+const NESTING_MAX = 8;
+
 /** Rows of rows, or one flat list: the protocol lets servers choose. */
 function jsonFloats({ name, data }: JsonTensor): Float32Array {
-  const flat: unknown[] = (data ?? []).flat(Infinity);
+  const flat: unknown[] = (data ?? []).flat(NESTING_MAX);
   return Float32Array.from(flat, (value) => {
     if (typeof value === 'number') return value;
-    throw new AnswerError(`${name} holds ${JSON.stringify(value)}, which is no number`);
+    throw new AnswerError(`${name} holds ${shorten(value)}, which is no number`);
   });
 }

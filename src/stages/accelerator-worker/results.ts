@@ -11,7 +11,7 @@ import {
 } from '../../contracts/records.ts';
 import { ERROR_CODES, MillraceError } from '../../core/errors.ts';
 import type { ItemScores, LoadedModel } from '../../ports/accelerator.ts';
-import { type Ending, endedResult } from '../results.ts';
+import { type Ending, endedResult, reasonText } from '../results.ts';
 import type { Delivery } from '../run-stage.ts';
 
 /** A dispatch that the worker is done with, and where its time went. */
@@ -61,7 +61,7 @@ function promiseKept({ degradation }: Dispatch): Pick<ScoredResult, 'outcome' | 
   if (degradation === null) return { outcome: 'SCORED', reason: null };
   const reason = makeReason({
     code: 'NO_TARGET',
-    message: degradation,
+    message: reasonText(degradation),
     retryable: ERROR_CODES.NO_TARGET.retryable,
   });
   return { outcome: 'DEGRADED', reason };

@@ -1,5 +1,6 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { listNames } from '../../../src/core/errors.ts';
+import { listNames, shorten } from '../../../src/core/errors.ts';
 
 describe('listNames', () => {
   it.each([
@@ -10,5 +11,32 @@ describe('listNames', () => {
   ])('of %d names', (count, expected) => {
     const names = new Set(Array.from({ length: count }, (_, at) => `n${at}`));
     expect(listNames(names, 'none is loaded')).toBe(expected);
+  });
+});
+
+describe('shorten', () => {
+  const deep = JSON.parse(`${'['.repeat(5_000)}${']'.repeat(5_000)}`) as unknown;
+  const loop: Record<string, unknown> = Object.assign(Object.create(null), {});
+  loop['self'] = loop;
+  it.each([
+    ['a text', 'a "b"', '"a \\"b\\""'],
+    ['a number', Number.NaN, 'NaN'],
+    ['a large whole number', 2n ** 64n, '18446744073709551616'],
+    ['bytes', new Uint8Array(3), '3 bytes'],
+    ['nothing', undefined, 'undefined'],
+    ['an object', { a: 1 }, '{"a":1}'],
+    ['a list that is nested too deep', deep, 'a value of type object'],
+    ['what holds itself, and has no text', loop, 'a value of type object'],
+    ['a symbol', Symbol('s'), 'Symbol(s)'],
+  ])('%s', (_, value, expected) => {
+    expect(shorten(value)).toBe(expected);
+  });
+
+  it('is one line of at most 80 characters', () => {
+    fc.assert(
+      fc.property(fc.anything(), (value) => {
+        expect(shorten(value).length).toBeLessThanOrEqual(80);
+      }),
+    );
   });
 });

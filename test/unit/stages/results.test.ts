@@ -36,6 +36,16 @@ describe('a result', () => {
     expect(ended('r1', code as ErrorCode).reason).toMatchObject({ code, retryable, message: 'too late' });
   });
 
+  it('can be made, whatever somebody wrote for a reason', () => {
+    const ending = {
+      outcome: 'DEAD_LETTERED',
+      code: 'MODEL_FAILED',
+      message: 'x'.repeat(3_000_000),
+    } as const;
+    const { value } = results.record(endedResult({ requestId: 'r1', identity }, ending), null);
+    expect(value?.length).toBeLessThan(5_000);
+  });
+
   it('says when to try again where that is known', () => {
     const ending = { outcome: 'REJECTED', code: 'OVERLOADED', message: 'full', retryAfterMs: 250 } as const;
     expect(endedResult({ requestId: 'r1', identity }, ending).reason?.retryAfterMs).toBe(250);

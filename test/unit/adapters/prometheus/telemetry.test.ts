@@ -108,6 +108,16 @@ describe('prometheusTelemetry, logs', () => {
     });
   });
 
+  it('cuts what others wrote without end', () => {
+    const { telemetry, lines } = open();
+    const word = 'z'.repeat(300_000);
+    const error = Object.assign(new Error(word, { cause: new Error(word) }), { stack: word });
+    telemetry.logger.error({ reason: word, error }, 'refused');
+    telemetry.logger.error({ error: word }, 'refused');
+    expect(JSON.stringify(lines).length).toBeLessThan(60_000);
+    expect(lines[0]?.['reason']).toMatch(/^z+… \(300000 characters\)$/);
+  });
+
   it('keeps message, code and cause of errors', () => {
     const { telemetry, lines } = open();
     const error = Object.assign(new Error('outer', { cause: new Error('inner') }), { code: 'TOO_LARGE' });

@@ -172,6 +172,30 @@ describe('decodeInfer', () => {
     expect(() => decodeInfer(body, length, call())).toThrow(reason);
   });
 
+  const long = 'y'.repeat(2_000_000);
+  const deep = `${'['.repeat(5_000)}${']'.repeat(5_000)}`;
+  it.each([
+    ['a datatype', json([{ ...A, datatype: long }, B])],
+    ['a name', json([{ ...A, name: long }])],
+    ['a value', json([{ ...A, data: [long, 2, 3] }, B])],
+    ['a shape', json([{ ...A, shape: new Array(500_000).fill(1_234) }, B])],
+    [
+      'a list in a list',
+      Buffer.from(`{"outputs":[{"name":"a","datatype":"FP32","shape":[3],"data":${deep}}]}`),
+    ],
+  ])('quotes little of %s without end', (_, body) => {
+    const refusal = (): string => {
+      try {
+        decodeInfer(body, undefined, call());
+      } catch (error) {
+        return String(error);
+      }
+      return 'none';
+    };
+    expect(refusal()).toMatch(/^Error: /);
+    expect(refusal().length).toBeLessThan(400);
+  });
+
   it('throws its own error, and nothing else, whatever comes', () => {
     const answer = fc.oneof(
       fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes)),
