@@ -8,6 +8,7 @@ import {
   type ControlEvent,
   makeControlCommand,
 } from '../contracts/records.ts';
+import { TermFence } from '../core/control/fence.ts';
 import { MillraceError } from '../core/errors.ts';
 import { commandText } from './command-file.ts';
 import type { CliContext } from './context.ts';
@@ -120,8 +121,17 @@ interface Answer {
 }
 
 async function earlierAnswer(client: Client, { commandId }: ControlCommand): Promise<Answer | undefined> {
-  for await (const event of client.control.events({ fromStart: true, follow: false }))
-    if (event.commandId === commandId) return { event, isEarlier: true };
+  const event = await answerAmong(client.control.events({ fromStart: true, follow: false }), commandId);
+  return event === undefined ? undefined : { event, isEarlier: true };
+}
+
+/** What a leader that was replaced meanwhile made of it is void: the one after it decides. */
+async function answerAmong(
+  events: AsyncIterable<ControlEvent>,
+  commandId: string,
+): Promise<ControlEvent | undefined> {
+  const fence = new TermFence();
+  for await (const event of events) if (fence.admits(event) && event.commandId === commandId) return event;
   return undefined;
 }
 
@@ -142,9 +152,8 @@ async function answerInTime(
   });
   const cancel = context.clock.after(timeout, () => stop.abort());
   try {
-    for await (const event of events)
-      if (event.commandId === command.commandId) return { event, isEarlier: false };
-    return undefined;
+    const event = await answerAmong(events, command.commandId);
+    return event === undefined ? undefined : { event, isEarlier: false };
   } finally {
     cancel();
   }

@@ -1,16 +1,19 @@
-/**
- * Of a log that several leaders wrote, the entries that count, in their order: once a leader has written, what one of a lower term still gets
- * into the log is void.
- */
-export function inForce<T extends { readonly term: number }>(entries: Iterable<T>): T[] {
-  const kept: T[] = [];
-  let highest = 0;
-  for (const entry of entries) {
-    if (entry.term < highest) continue;
-    highest = entry.term;
-    kept.push(entry);
+/** Of a log that several leaders wrote: once a leader has written, what one of a lower term still gets into the log is void. */
+export class TermFence {
+  #highest = 0;
+
+  /** Of the entries in their order: whether this one counts. */
+  admits({ term }: { readonly term: number }): boolean {
+    if (term < this.#highest) return false;
+    this.#highest = term;
+    return true;
   }
-  return kept;
+}
+
+/** The entries that count, in their order. */
+export function inForce<T extends { readonly term: number }>(entries: Iterable<T>): T[] {
+  const fence = new TermFence();
+  return [...entries].filter((entry) => fence.admits(entry));
 }
 
 /**

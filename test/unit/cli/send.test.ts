@@ -50,6 +50,24 @@ describe('millrace policy publish', () => {
     expect(room.commands[0]?.body.toString()).toMatch(/^# .*\napiVersion: millrace\/v1/);
   });
 
+  it('waits for the leader in charge, where one that was replaced still answers', async () => {
+    room = await controlRoom(installation, (command) => {
+      void room?.tell({ type: 'leadership-taken', term: 4, epoch: 6 });
+      void room?.tell({
+        ...accepting(command),
+        scope: command.scope,
+        commandId: command.commandId,
+        type: 'void',
+      });
+      return { type: 'policy-published', accepted: false, reason: 'it is older', epoch: 6, term: 4 };
+    });
+    const { out, exitCode } = await run('policy', 'publish', POLICY);
+    expect({ out, exitCode }).toEqual({
+      exitCode: 1,
+      out: 'refused: PUBLISH_POLICY of policy/one-pool: it is older\n',
+    });
+  });
+
   it('signs where a key is given', async () => {
     room = await controlRoom(installation, accepting);
     const { exitCode } = await run('policy', 'publish', POLICY, '--key', await keyFile());

