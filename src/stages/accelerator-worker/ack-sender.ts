@@ -15,7 +15,8 @@ export interface AckSenderOptions {
   codec: RecordCodec<DispatchAck>;
   clock: Clock;
   load(): WorkerLoad;
-  produce(record: OutboundRecord): void;
+  /** Calls `make` at once: what it encodes is emptied afterwards. */
+  produce(topic: string, make: () => Omit<OutboundRecord, 'topic'>): void;
 }
 
 /** A router that dispatched nothing to a slot for so long leaves its share of the batch to the others. */
@@ -164,12 +165,11 @@ export class AckSender {
       batchRequests: load.batchRequests,
       routers: this.#routersOf(correspondent.slot),
     });
-    this.#options.produce({
-      topic,
+    this.#options.produce(topic, () => ({
       partition: correspondent.ackPartition,
       key: Buffer.from(correspondent.router),
       value: codec.encode(ack),
       headers: codec.headers,
-    });
+    }));
   }
 }

@@ -28,7 +28,7 @@ function start() {
     codec: codecs.for('DispatchAck'),
     clock,
     load: () => LOAD,
-    produce: (record) => produced.push(record),
+    produce: (topic, make) => produced.push({ topic, ...make() }),
   });
   const arrive = (sequence: number, router = 'a#1', slot = 0) => {
     const taken = delivery(dispatch({ sequence, router, ackPartition: router === 'a#1' ? 2 : 3 }), {

@@ -55,8 +55,8 @@ export function startWorker(options: WorkerOptions = {}) {
     codec: codecs.for('DispatchAck'),
     clock,
     load: () => worker.load(),
-    produce: ({ value }) => {
-      const decoded = codecs.for('DispatchAck').decode(value);
+    produce: (_topic, make) => {
+      const decoded = codecs.for('DispatchAck').decode(make().value);
       if (decoded.status === 'ok') sent.push(decoded.value);
     },
   });
