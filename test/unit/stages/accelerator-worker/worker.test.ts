@@ -56,6 +56,15 @@ describe('a kernel that the worker has, and that cannot run the model', () => {
   });
 });
 
+describe('a dispatch that cannot be handled', () => {
+  it('is not counted as held: its router is known for having dispatched of late, and for nothing else', () => {
+    const { acks, take } = startWorker();
+    const broken = { payload: Buffer.from('broken') };
+    for (let tries = 0; tries < 3; tries += 1) expect(() => take(broken)).toThrow('the decoder broke');
+    expect(acks.known).toBe(1);
+  });
+});
+
 describe('zeros that a kernel skipped', () => {
   it('are counted, beside what it did not skip', async () => {
     const { model, take, turn, telemetry } = startWorker();
