@@ -289,6 +289,30 @@ describe('a batch that fails', () => {
     expect(sent.flatMap(({ completed }) => completed).sort()).toEqual([1, 2]);
   });
 
+  it('on one request, computed alone beside others, ends it alike: as a dead letter, after as many tries', async () => {
+    const { model, worker, take, turn } = startWorker();
+    const [poison, fine] = [take({ scoreLimit: 1, predictedMs: 5 }), take({ predictedMs: 3 })];
+    await turn();
+    const error = new MillraceError('MODEL_FAILED', 'the device is gone');
+    model.batches[0]?.endWith({
+      ...{ computeMs: 4, bytesMoved: 100 },
+      items: [{ status: 'failed', error, alone: true }, scored(2)],
+    });
+    await turn();
+    expect(onlyResult(fine).outcome).toBe('SCORED');
+    expect(worker.load()).toMatchObject({ enqueuedPredictedMs: 8, completedPredictedMs: 3 });
+    for (let tries = 2; tries <= 3; tries += 1) {
+      expect(endings(poison)).toBe(0);
+      expect(model.batches.at(-1)?.items.map(({ scoreLimit }) => scoreLimit)).toEqual([1]);
+      model.batches.at(-1)?.fail(error);
+      await turn();
+    }
+    expect(poison.letters).toEqual([
+      { code: 'POISON', message: 'the model failed on it 3 times: the device is gone' },
+    ]);
+    expect(model.batches).toHaveLength(3);
+  });
+
   it('is not tried again for what expired meanwhile', async () => {
     const { clock, model, take, turn } = startWorker();
     const taken = [take({ budgetRemainingMs: 20 }), take({ budgetRemainingMs: 90 })];
