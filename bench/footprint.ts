@@ -76,6 +76,7 @@ async function startAll(environment: Readonly<Record<string, string>>): Promise<
       name: service,
       environment,
       logFolder: `/tmp/millrace-footprint-${process.pid}`,
+      tell: console.error,
     });
     started.push({ service, running, readyS: (performance.now() - startedMs) / 1_000 });
   }

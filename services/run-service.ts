@@ -1,5 +1,6 @@
 import { prometheusTelemetry } from '../src/adapters/prometheus/telemetry.ts';
 import { collectStartUpGarbage, countBuffersInHeapLimit } from '../src/adapters/system/garbage-collection.ts';
+import { endOnFault } from '../src/adapters/system/process-faults.ts';
 import { logProcessWarnings } from '../src/adapters/system/process-warnings.ts';
 import { loadSettings } from '../src/config/load-settings.ts';
 import type { Settings } from '../src/config/settings.ts';
@@ -38,6 +39,8 @@ async function run(
   const telemetry = prometheusTelemetry({ service, level: settings.logLevel });
   const { logger } = telemetry;
   logProcessWarnings(process, logger);
+  const tell = (line: string): void => void process.stderr.write(`${service}: ${line}\n`);
+  endOnFault(process, logger, tell, () => process.exit(1));
   const runtime = await openRuntime(settings, service, telemetry);
   const health = await serveHealth(settings.http, runtime.telemetry, () => stages);
   let stopping = false;

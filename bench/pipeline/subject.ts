@@ -35,7 +35,8 @@ export async function startServices(
   const logFolder = mkdtempSync(join(tmpdir(), 'millrace-bench-'));
   const started = await Promise.all(
     services.map(async (service): Promise<Subject> => {
-      const running = await startServiceProcess({ service, name: service, environment, logFolder });
+      const tell = console.error;
+      const running = await startServiceProcess({ service, name: service, environment, logFolder, tell });
       return {
         pids: [running.pid],
         async stop() {

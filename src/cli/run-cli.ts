@@ -31,6 +31,11 @@ export async function runCli(args: readonly string[]): Promise<void> {
     process.exit(1);
   });
   const context = processContext();
+  // In a timer's callback, or a promise that nobody waits for: told like what a command throws.
+  process.on('uncaughtException', (error) => {
+    failWith(context, error, args.includes('--verbose'));
+    process.exit(context.exitCode);
+  });
   await runCommand(args, context);
   if (context.exitCode === 0) return;
   process.exitCode = context.exitCode;

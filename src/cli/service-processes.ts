@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { createWriteStream, existsSync, mkdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { packageRoot } from '../config/package-root.ts';
 import { MillraceError } from '../core/errors.ts';
 import { cacheFolder } from '../local-stack/artifacts.ts';
+import { ServiceLog } from './service-log.ts';
 
 export type ServiceName = 'feature-extractor' | 'request-router' | 'accelerator-worker' | 'policy-controller';
 
@@ -24,28 +25,40 @@ export interface ServiceProcessOptions {
   name: string;
   environment: Readonly<Record<string, string | undefined>>;
   logFolder: string;
+  /** A line for whoever started it, such as that its log cannot be written. */
+  tell(line: string): void;
+  /** At once, long before it is ready: how to end it, whatever becomes of whoever waits. */
+  onSpawned?(kill: ServiceProcess['kill']): void;
 }
 
 const READY_MS = 60_000;
 const LAST_LINES = 5;
 
-/** Starts one service as a process of its own and waits until it says that it is ready. Its log goes to `<logFolder>/<name>.log`. */
+/**
+ * Starts one service as a process of its own and waits until it says that it is ready. Its log goes to `<logFolder>/<name>.log`.
+ * @throws MillraceError INVALID_CONFIG where no log can be kept there, STACK_UNAVAILABLE where it does not become ready
+ */
 export async function startServiceProcess(options: ServiceProcessOptions): Promise<ServiceProcess> {
-  mkdirSync(options.logFolder, { recursive: true });
+  const { name, logFolder, tell } = options;
+  const log = new ServiceLog({ name, path: join(logFolder, `${name}.log`), tell });
   const child = spawn(process.execPath, [entryOf(options.service)], {
     env: { ...smallProcess(), ...process.env, ...options.environment, MILLRACE_HTTP_PORT: '0' },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const log = createWriteStream(join(options.logFolder, `${options.name}.log`), { flags: 'a' });
-  child.stderr.pipe(log, { end: false });
-  const ended = new Promise<number | string>((resolve) =>
-    child.once('exit', (code, signal) => resolve(code ?? signal ?? 'unknown')),
-  );
-  const url = await readyLine(child, log, options.name, ended).catch((error: unknown) => {
-    child.kill('SIGKILL');
+  const kill = (signal: NodeJS.Signals): void => void child.kill(signal);
+  options.onSpawned?.(kill);
+  child.stderr.on('data', (text: Buffer) => log.write(text));
+  // After its last words.
+  child.once('close', () => log.close());
+  const ended = new Promise<number | string>((resolve) => {
+    child.once('exit', (code, signal) => resolve(code ?? signal ?? 'unknown'));
+    child.once('error', (error) => resolve(error.message));
+  });
+  const url = await readyLine(child, log, name, ended).catch((error: unknown) => {
+    kill('SIGKILL');
     throw error;
   });
-  return { name: options.name, pid: child.pid ?? -1, url, ended, kill: (signal) => void child.kill(signal) };
+  return { name, pid: child.pid ?? -1, url, ended, kill };
 }
 
 /**
@@ -66,7 +79,7 @@ function entryOf(service: ServiceName): string {
 /** Follows the process's log: `ready` carries its URL. */
 function readyLine(
   child: ChildProcess,
-  log: NodeJS.WritableStream,
+  log: ServiceLog,
   name: string,
   ended: Promise<number | string>,
 ): Promise<string> {
@@ -89,17 +102,27 @@ function readyLine(
       clearTimeout(timeout);
       resolve(url);
     });
-    void ended.then((how) => {
+    // Not at its exit: its last lines may be on their way still.
+    child.once('close', () => {
       clearTimeout(timeout);
-      fail(`ended with ${how}`);
+      void ended.then((how) => fail(`ended with ${how}`));
     });
   });
 }
 
 function readyUrl(line: string): string | undefined {
   if (!line.includes('"ready"')) return undefined;
-  const entry: unknown = JSON.parse(line);
+  const entry = entryIn(line);
   if (typeof entry !== 'object' || entry === null || !('msg' in entry) || entry.msg !== 'ready')
     return undefined;
   return 'url' in entry && typeof entry.url === 'string' ? entry.url : undefined;
+}
+
+/** Not every line is one of the log's: a library may print what it likes. */
+function entryIn(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
 }

@@ -67,7 +67,16 @@ async function up(context: CliContext, flags: UpFlags): Promise<void> {
   );
   const logFolder = join(tmpdir(), `millrace-up-${process.pid}`);
   const stop = context.interruption();
-  const starting = planned(settings, flags).map((plan) => startServiceProcess({ ...plan, logFolder }));
+  const kills: ServiceProcess['kill'][] = [];
+  // Also where a fault ends this process: nobody would know of services that stayed.
+  process.once('exit', () => {
+    for (const kill of kills) kill('SIGTERM');
+  });
+  const tell = (line: string): void => void context.stderr.write(`millrace: ${line}\n`);
+  const onSpawned = (kill: ServiceProcess['kill']): void => void kills.push(kill);
+  const starting = planned(settings, flags).map((plan) =>
+    startServiceProcess({ ...plan, logFolder, tell, onSpawned }),
+  );
   const processes = await waitingFor(context, 'starting the services', allOrNone(starting));
   for (const running of processes) report(context, running, flags.json, logFolder);
   const warning = unsignedWarning(settings);

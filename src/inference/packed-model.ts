@@ -149,7 +149,7 @@ export class PackedModel implements LoadedModel {
     try {
       return await this.#call(entries, how);
     } catch (error) {
-      const results = entries.length === 1 ? [failed(error)] : undefined;
+      const results = entries.length === 1 ? [failedAlone(error)] : undefined;
       const call =
         results === undefined ? await this.#callEach(entries, how) : { results, computeMs: 0, bytesMoved: 0 };
       if (whole && call.results.every(isModelFailure)) throw error;
@@ -166,7 +166,7 @@ export class PackedModel implements LoadedModel {
         sum.computeMs += call.computeMs;
         sum.bytesMoved += call.bytesMoved;
       } catch (error) {
-        sum.results.push(failed(error));
+        sum.results.push(failedAlone(error));
       }
     }
     return sum;
@@ -200,7 +200,12 @@ export class PackedModel implements LoadedModel {
   }
 }
 
-function isModelFailure(result: ItemResult): boolean {
+function failedAlone(error: unknown): ItemResult {
+  const result = failed(error);
+  return isModelFailure(result) ? { ...result, alone: true } : result;
+}
+
+function isModelFailure(result: ItemResult): result is Extract<ItemResult, { status: 'failed' }> {
   return (
     result.status === 'failed' &&
     result.error instanceof MillraceError &&

@@ -35,7 +35,14 @@ export interface ItemScores {
 }
 
 /** Per item: scores, or why this item alone could not be scored (bad tensor, non-finite value). */
-export type ItemResult = { status: 'scored'; scores: ItemScores } | { status: 'failed'; error: Error };
+export type ItemResult =
+  | { status: 'scored'; scores: ItemScores }
+  | {
+      status: 'failed';
+      error: Error;
+      /** The model failed on it when it was computed alone: as a batch of it alone would, which rejects. It may be tried again, or be poison. */
+      alone?: true;
+    };
 
 /** Values of the inputs that were multiplied, and how many of them were not zero. */
 export interface Density {

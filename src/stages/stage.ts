@@ -1,5 +1,6 @@
 import type { Codecs } from '../contracts/codec.ts';
 import type { TopicNames } from '../contracts/topics.ts';
+import { MillraceError } from '../core/errors.ts';
 import type { TopicDelay } from '../core/latency/topic-delay.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { MessageBus, OutboundRecord } from '../ports/message-bus.ts';
@@ -73,10 +74,25 @@ export async function openDeadLetters<T>(
 
 /**
  * Produces what nobody's work depends on (metrics, heartbeats, acknowledgements). Resolves when it is stored or refused; a refusal is logged,
- * never thrown.
+ * never thrown, and so is a record that has grown too large to be written.
+ *
+ * Whatever else `make` throws is a fault of this process. Nobody waits for the promise that rejects with it, and so it ends the process, whichever timer or
+ * callback asked for the record and whatever that one catches: a worker that could not tell of itself any more would hold slots that nobody uses.
  */
-export function produceAside(deps: StageDeps, record: OutboundRecord): Promise<void> {
-  return deps.bus.produce(record).catch((error: unknown) => {
-    deps.telemetry.logger.warn({ topic: record.topic, error: String(error) }, 'a record was refused');
-  });
+export async function produceAside(
+  { bus, telemetry }: Pick<StageDeps, 'bus' | 'telemetry'>,
+  topic: string,
+  make: () => Omit<OutboundRecord, 'topic'>,
+): Promise<void> {
+  const refused = (error: unknown): void =>
+    telemetry.logger.warn({ topic, error: String(error) }, 'a record was refused');
+  let record: OutboundRecord;
+  try {
+    record = { ...make(), topic };
+  } catch (error) {
+    if (!(error instanceof MillraceError && error.code === 'TOO_LARGE')) throw error;
+    refused(error);
+    return;
+  }
+  await bus.produce(record).catch(refused);
 }

@@ -76,6 +76,7 @@ export async function startRealPipeline(
         service: plan.service,
         name,
         logFolder,
+        tell: console.error,
         environment: { ...environment, ...plan.environment, ...more },
       }),
     );

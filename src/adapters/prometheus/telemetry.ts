@@ -17,6 +17,7 @@ import type {
   MetricDefinition,
   Telemetry,
 } from '../../ports/telemetry.ts';
+import { logDestination } from './log-destination.ts';
 import { loggedError, loggedText } from './logged-error.ts';
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
@@ -61,7 +62,7 @@ function createLogger(options: PrometheusTelemetryOptions): Logger {
       formatters: { level: (label) => ({ level: label }), log: withoutSecrets },
       serializers: { error: (error: unknown) => loggedError(error) },
     },
-    options.destination ?? pino.destination(1),
+    options.destination ?? logDestination((line) => process.stderr.write(`${options.service}: ${line}\n`)),
   );
 }
 

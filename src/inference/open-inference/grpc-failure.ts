@@ -21,7 +21,7 @@ export function failureOf(
   const unanswered = wasAnswered ? undefined : reasonOfSilence(codes, code, details, signal);
   if (unanswered !== undefined) return new Unavailable(unanswered);
   // One that ends with a space is a header that Node drops: of Triton, where shapes are wrong.
-  const message = `gRPC ${codes[code]}${details === '' ? ', without a reason' : `: ${excerpt(details)}`}`;
+  const message = `gRPC ${codes[code] ?? `status ${code}`}${details === '' ? ', without a reason' : `: ${excerpt(details)}`}`;
   switch (code) {
     // Where both watch the deadline either may be the first to say so.
     case codes.DEADLINE_EXCEEDED:

@@ -15,7 +15,8 @@ export interface AckSenderOptions {
   codec: RecordCodec<DispatchAck>;
   clock: Clock;
   load(): WorkerLoad;
-  produce(record: OutboundRecord): void;
+  /** Calls `make` at once: what it encodes is emptied afterwards. */
+  produce(topic: string, make: () => Omit<OutboundRecord, 'topic'>): void;
 }
 
 /** A router that dispatched nothing to a slot for so long leaves its share of the batch to the others. */
@@ -83,6 +84,12 @@ export class AckSender {
     this.#forgetIfDone(router);
   }
 
+  /** Routers that it knows of, on all slots together: with dispatches here, or with one of late. */
+  get known(): number {
+    const sizes = [...this.#heard.values(), ...this.#correspondents.values()].map(({ size }) => size);
+    return sizes.reduce((sum, size) => sum + size, 0);
+  }
+
   flush(): void {
     const load = this.#options.load();
     for (const router of [...this.#correspondents.values()].flatMap((routers) => [...routers.values()])) {
@@ -126,17 +133,23 @@ export class AckSender {
     // Behind all others: the order is that of the last dispatches.
     routers.delete(router);
     routers.set(router, this.#options.clock.monotonicMs());
+    // Here as well: a slot whose dispatches all end elsewhere never has an acknowledgement to send.
+    this.#forgetSilent(routers);
+  }
+
+  #forgetSilent(routers: Map<string, number>): void {
+    const sinceMs = this.#options.clock.monotonicMs() - HEARD_MS;
+    for (const [router, atMs] of routers) {
+      if (atMs >= sinceMs) break;
+      routers.delete(router);
+    }
   }
 
   /** How many routers dispatched to the slot of late, at least the one that asks. */
   #routersOf(slot: number): number {
     const routers = this.#heard.get(slot);
     if (routers === undefined) return 1;
-    const sinceMs = this.#options.clock.monotonicMs() - HEARD_MS;
-    for (const [router, atMs] of routers) {
-      if (atMs >= sinceMs) break;
-      routers.delete(router);
-    }
+    this.#forgetSilent(routers);
     return Math.max(1, routers.size);
   }
 
@@ -164,12 +177,11 @@ export class AckSender {
       batchRequests: load.batchRequests,
       routers: this.#routersOf(correspondent.slot),
     });
-    this.#options.produce({
-      topic,
+    this.#options.produce(topic, () => ({
       partition: correspondent.ackPartition,
       key: Buffer.from(correspondent.router),
       value: codec.encode(ack),
       headers: codec.headers,
-    });
+    }));
   }
 }

@@ -105,8 +105,7 @@ export class BatchRunner {
   }
 
   #finish(batch: Batch, result: BatchResult, startedMs: number): void {
-    const predictedMs = batch.reduce((sum, work) => sum + work.predictedMs, 0);
-    this.#deps.meter.completed(batch.length, predictedMs, result.computeMs);
+    this.#measure(batch, result);
     const bytesMoved = result.bytesMoved / batch.length;
     batch.forEach((work, index) => {
       const item: ItemResult = result.items[index] ?? {
@@ -118,15 +117,29 @@ export class BatchRunner {
     this.#pump();
   }
 
+  /** What is tried again is counted when it is done. */
+  #measure(batch: Batch, { items, computeMs }: BatchResult): void {
+    const done = batch.filter((_, index) => !isTriedAgain(items[index]));
+    const predictedMs = done.reduce((sum, work) => sum + work.predictedMs, 0);
+    if (done.length > 0) this.#deps.meter.completed(done.length, predictedMs, computeMs);
+    else this.#deps.meter.failed(computeMs);
+  }
+
   #end(
-    { payload: job, deadlineMs }: Work<WorkerJob>,
+    work: Work<WorkerJob>,
     item: ItemResult,
     { startedMs, computeMs, bytesMoved }: { startedMs: number; computeMs: number; bytesMoved: number },
   ): void {
     const { clock, endings, windows, shadow, onUnknownIds } = this.#deps;
+    const { payload: job, deadlineMs } = work;
     const { delivery, request, model } = job;
     const computed = endings.computed(delivery, request, startedMs, computeMs);
     if (item.status !== 'scored') {
+      // What the model fails on ends alike, whatever it shared its batch with.
+      if (isTriedAgain(item)) {
+        this.#failedAlone(work, item.error);
+        return;
+      }
       endings.end(delivery, failedResult(computed, item.error));
       return;
     }
@@ -143,17 +156,24 @@ export class BatchRunner {
   #fail(batch: Batch, error: unknown, startedMs: number): void {
     const { clock, meter, queue } = this.#deps;
     meter.failed(clock.monotonicMs() - startedMs);
-    const retries = batch.length === 1 ? 1 : 0;
-    for (const work of batch) {
-      work.payload.failures += retries;
-      if (work.payload.failures < this.#config.tries) queue.pushAlone(work);
-      else this.#poison(work.payload, error);
-    }
+    const [only, ...more] = batch;
+    if (only !== undefined && more.length === 0) this.#failedAlone(only, error);
+    else for (const work of batch) queue.pushAlone(work);
     this.#pump();
+  }
+
+  #failedAlone(work: Work<WorkerJob>, error: unknown): void {
+    work.payload.failures += 1;
+    if (work.payload.failures < this.#config.tries) this.#deps.queue.pushAlone(work);
+    else this.#poison(work.payload, error);
   }
 
   #poison({ delivery, failures }: WorkerJob, error: unknown): void {
     const message = error instanceof Error ? error.message : String(error);
     this.#deps.endings.deadLetter(delivery, 'POISON', `the model failed on it ${failures} times: ${message}`);
   }
+}
+
+function isTriedAgain(item: ItemResult | undefined): boolean {
+  return item?.status === 'failed' && item.alone === true;
 }

@@ -67,7 +67,7 @@ export async function createAcceleratorWorkerStage(
     codec: deps.codecs.for('DispatchAck'),
     clock: deps.clock,
     load: () => worker.load(),
-    produce: (record) => produceAside(deps, record),
+    produce: (topic, make) => void produceAside(deps, topic, make),
   });
   const worker: Worker = new Worker(
     { ...config, simulated: deps.backend.capabilities.simulated },
@@ -240,13 +240,12 @@ function createHeartbeat(
       build: config.build,
     });
     state = 'storing';
-    void produceAside(deps, {
-      topic,
+    void produceAside(deps, topic, () => ({
       partition: 0,
       key,
       value: codec.encode(status),
       headers: codec.headers,
-    }).then(() => {
+    })).then(() => {
       const isWanted = state === 'again';
       state = 'idle';
       if (isWanted) beat();
@@ -260,7 +259,7 @@ function createHeartbeat(
       beat();
     },
     /** Not waited for: a broker that is away must not hold up who leaves. What was produced goes out before the bus closes. */
-    leave: () => void produceAside(deps, { topic, partition: 0, key, value: null }),
+    leave: () => void produceAside(deps, topic, () => ({ partition: 0, key, value: null })),
   };
 }
 
@@ -293,13 +292,12 @@ function createWindowPublisher(
       for (const [outcome, count] of Object.entries(window.outcomes))
         results.add(count, { pool, outcome: outcome.toLowerCase() });
       storing += 1;
-      void produceAside(deps, {
-        topic,
+      void produceAside(deps, topic, () => ({
         partition: 0,
         key: Buffer.from(config.worker),
         value: codec.encode(window),
         headers: codec.headers,
-      }).then(() => {
+      })).then(() => {
         storing -= 1;
       });
     }

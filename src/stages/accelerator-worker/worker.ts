@@ -119,8 +119,15 @@ export class Worker {
   }
 
   handle(delivery: Delivery<Dispatch>): void {
-    this.#deps.acks.arrived(delivery);
-    this.#decode(delivery);
+    const { acks } = this.#deps;
+    acks.arrived(delivery);
+    try {
+      this.#decode(delivery);
+    } catch (error) {
+      // It comes once more, or ends as a dead letter that no acknowledgement tells of.
+      acks.abandoned(delivery);
+      throw error;
+    }
   }
 
   /** Gives up queued work whose slot went away; what runs is finished. */

@@ -72,13 +72,12 @@ export class RouterWindows {
     const { topics, codecs } = this.#deps;
     const codec = codecs.for('RouterWindow');
     this.#storing = true;
-    void produceAside(this.#deps, {
-      topic: topics.fixed('routing-metrics'),
+    void produceAside(this.#deps, topics.fixed('routing-metrics'), () => ({
       partition: 0,
       key: Buffer.from(this.#name),
       value: codec.encode(window),
       headers: codec.headers,
-    }).then(() => {
+    })).then(() => {
       this.#storing = false;
       this.#send();
     });

@@ -278,7 +278,7 @@ describe('an item that fails', () => {
     const [first, last] = [toyRequest(1, 2, 1), toyRequest(3, 1, 2)];
     const items = [toyItem(first), poison(toyItem(toyRequest(2, 3, 0))), toyItem(last)];
     const batch = await model.run(items, 'dense');
-    expect(batch.items[1]).toMatchObject({ status: 'failed', error: { code: 'MODEL_FAILED' } });
+    expect(batch.items[1]).toMatchObject({ status: 'failed', alone: true, error: { code: 'MODEL_FAILED' } });
     expect([...scoresOf(batch.items[0]).scores]).toEqual(toyScores(first).scores);
     expect([...scoresOf(batch.items[2]).scores]).toEqual(toyScores(last).scores);
   });

@@ -28,7 +28,7 @@ function start() {
     codec: codecs.for('DispatchAck'),
     clock,
     load: () => LOAD,
-    produce: (record) => produced.push(record),
+    produce: (topic, make) => produced.push({ topic, ...make() }),
   });
   const arrive = (sequence: number, router = 'a#1', slot = 0) => {
     const taken = delivery(dispatch({ sequence, router, ackPartition: router === 'a#1' ? 2 : 3 }), {
@@ -156,4 +156,22 @@ describe('a router', () => {
     await clock.advanceBy(5);
     expect(sent().map(({ lastSequenceSeen }) => lastSequenceSeen)).toEqual([4]);
   });
+
+  it.each<[how: string, end: 'completed' | 'abandoned']>([
+    ['end', 'completed'],
+    ['are given up', 'abandoned'],
+  ])(
+    'is not known 5 s after its last dispatch, however many come and whether their dispatches %s',
+    async (_how, end) => {
+      const { clock, acks, arrive } = start();
+      for (let n = 0; n < 2_000; n += 1) {
+        const slot = n % 4;
+        acks[end](arrive(1, `router-${n}#1`, slot));
+        await clock.advanceBy(10);
+      }
+      // One each 10 ms: 500 in 5 s, and the latest.
+      expect(acks.known).toBeLessThanOrEqual(504);
+      expect(acks.known).toBeGreaterThanOrEqual(500);
+    },
+  );
 });

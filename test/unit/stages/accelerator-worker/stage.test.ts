@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { MemoryConnection } from '../../../../src/adapters/memory/bus.ts';
 import { memoryControlServer } from '../../../../src/adapters/memory/control-store.ts';
+import type { Codecs } from '../../../../src/contracts/codec.ts';
 import type { PoolStatus, WorkerWindow } from '../../../../src/contracts/records.ts';
 import { topicSpecs } from '../../../../src/contracts/topic-specs.ts';
+import type { RecordName } from '../../../../src/contracts/topics.ts';
 import { MillraceError } from '../../../../src/core/errors.ts';
 import { createTopicDelay } from '../../../../src/core/latency/topic-delay.ts';
 import { CATALOGUE_SCOPE, writeCatalogue } from '../../../../src/core/model/catalogue.ts';
@@ -25,10 +27,10 @@ const AWAY = {
   error: new MillraceError('MODEL_UNAVAILABLE', 'nobody answers at the server'),
 };
 
-/** @param folder what became of its versions; one is loaded where it is left out */
+/** @param folder what became of its versions, of which one is loaded where it is left out; and other codecs */
 async function start(
   overrides: Partial<AcceleratorWorkerConfig> = {},
-  folder: Partial<Pick<AcceleratorWorkerDeps, 'models' | 'unloaded'>> = {},
+  folder: Partial<Pick<AcceleratorWorkerDeps, 'models' | 'unloaded' | 'codecs'>> = {},
 ) {
   const world = new MemoryWorld();
   const outside = world.connect();
@@ -189,6 +191,29 @@ describe('heartbeats', () => {
     await world.settle(stage.close());
     await world.clock.advanceBy(5);
     expect(statuses.filter((status) => status?.worker === 'w2').at(-1)?.slots).toEqual([0, 1]);
+  });
+
+  it('that are too large are left out, and the next ones come', async () => {
+    const codec = codecs.for('PoolStatus');
+    let tooLarge = 2;
+    const encode = (status: PoolStatus): Buffer => {
+      if (tooLarge-- > 0) throw new MillraceError('TOO_LARGE', 'PoolStatus is too large');
+      return codec.encode(status);
+    };
+    const refusing = { headers: codec.headers, encode };
+    const { world, stage, statuses } = await start(
+      {},
+      {
+        codecs: {
+          for: (name: RecordName) => (name === 'PoolStatus' ? refusing : codecs.for(name)),
+          learn: codecs.learn,
+        } as unknown as Codecs,
+      },
+    );
+    await world.clock.advanceBy(1_050);
+    expect(statuses[0]).toMatchObject({ sequence: 3, slots: [0, 1] });
+    expect(statuses.length).toBeGreaterThanOrEqual(4);
+    await world.settle(stage.close());
   });
 
   it('and windows do not pile up while the broker is away', async () => {

@@ -23,6 +23,7 @@ class PayloadCodec implements RecordCodec<ScoreRequest> {
 
   decode(bytes: Buffer | null): Decoded<ScoreRequest> {
     const text = bytes?.toString() ?? '';
+    if (text === 'broken') throw new Error('the decoder broke');
     if (text === 'schema, then bad' && this.known)
       return { status: 'unreadable', code: 'MALFORMED', message: 'it is bad' };
     if (text === 'schema, then broken' && this.known) throw new Error('the decoder broke');
@@ -55,8 +56,8 @@ export function startWorker(options: WorkerOptions = {}) {
     codec: codecs.for('DispatchAck'),
     clock,
     load: () => worker.load(),
-    produce: ({ value }) => {
-      const decoded = codecs.for('DispatchAck').decode(value);
+    produce: (_topic, make) => {
+      const decoded = codecs.for('DispatchAck').decode(make().value);
       if (decoded.status === 'ok') sent.push(decoded.value);
     },
   });

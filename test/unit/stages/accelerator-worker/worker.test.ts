@@ -56,6 +56,15 @@ describe('a kernel that the worker has, and that cannot run the model', () => {
   });
 });
 
+describe('a dispatch that cannot be handled', () => {
+  it('is not counted as held: its router is known for having dispatched of late, and for nothing else', () => {
+    const { acks, take } = startWorker();
+    const broken = { payload: Buffer.from('broken') };
+    for (let tries = 0; tries < 3; tries += 1) expect(() => take(broken)).toThrow('the decoder broke');
+    expect(acks.known).toBe(1);
+  });
+});
+
 describe('zeros that a kernel skipped', () => {
   it('are counted, beside what it did not skip', async () => {
     const { model, take, turn, telemetry } = startWorker();
@@ -278,6 +287,30 @@ describe('a batch that fails', () => {
     expect(poison.finished).toEqual([]);
     await clock.advanceBy(10);
     expect(sent.flatMap(({ completed }) => completed).sort()).toEqual([1, 2]);
+  });
+
+  it('on one request, computed alone beside others, ends it alike: as a dead letter, after as many tries', async () => {
+    const { model, worker, take, turn } = startWorker();
+    const [poison, fine] = [take({ scoreLimit: 1, predictedMs: 5 }), take({ predictedMs: 3 })];
+    await turn();
+    const error = new MillraceError('MODEL_FAILED', 'the device is gone');
+    model.batches[0]?.endWith({
+      ...{ computeMs: 4, bytesMoved: 100 },
+      items: [{ status: 'failed', error, alone: true }, scored(2)],
+    });
+    await turn();
+    expect(onlyResult(fine).outcome).toBe('SCORED');
+    expect(worker.load()).toMatchObject({ enqueuedPredictedMs: 8, completedPredictedMs: 3 });
+    for (let tries = 2; tries <= 3; tries += 1) {
+      expect(endings(poison)).toBe(0);
+      expect(model.batches.at(-1)?.items.map(({ scoreLimit }) => scoreLimit)).toEqual([1]);
+      model.batches.at(-1)?.fail(error);
+      await turn();
+    }
+    expect(poison.letters).toEqual([
+      { code: 'POISON', message: 'the model failed on it 3 times: the device is gone' },
+    ]);
+    expect(model.batches).toHaveLength(3);
   });
 
   it('is not tried again for what expired meanwhile', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { silentTelemetry } from '../../../../src/adapters/memory/telemetry.ts';
 import type { RouterWindow } from '../../../../src/contracts/records.ts';
+import { MillraceError } from '../../../../src/core/errors.ts';
 import type { OutboundRecord } from '../../../../src/ports/message-bus.ts';
 import { RouterWindows } from '../../../../src/stages/request-router/router-windows.ts';
 import type { StageDeps } from '../../../../src/stages/stage.ts';
@@ -13,6 +14,13 @@ function start() {
   const sent: RouterWindow[] = [];
   const held: (() => void)[] = [];
   const broker = { isHolding: false };
+  const codec = codecs.for('RouterWindow');
+  const isTooLarge = { next: false };
+  const encode = (window: RouterWindow): Buffer => {
+    if (!isTooLarge.next) return codec.encode(window);
+    isTooLarge.next = false;
+    throw new MillraceError('TOO_LARGE', 'RouterWindow is too large');
+  };
   const bus = {
     produce: async ({ value }: OutboundRecord): Promise<void> => {
       const decoded = codecs.for('RouterWindow').decode(value);
@@ -23,7 +31,7 @@ function start() {
   };
   const deps = {
     bus,
-    codecs,
+    codecs: { for: () => ({ headers: codec.headers, encode }) },
     topics,
     clock: world.clock,
     telemetry: silentTelemetry(),
@@ -34,7 +42,7 @@ function start() {
     await world.clock.advanceBy(1_000);
     world.router.onStatus(status({ batchRequests: 1_000, sequence: world.clock.monotonicMs() }));
   };
-  return { ...world, windows, sent, held, broker, second };
+  return { ...world, windows, sent, held, broker, isTooLarge, second };
 }
 
 describe('a window of a router', () => {
@@ -104,6 +112,17 @@ describe('a window of a router', () => {
       [{}, 0],
       [{ STABLE: 5 }, 5_000],
     ]);
+  });
+
+  it('is left out where it is too large, and the next ones come', async () => {
+    const { clock, router, route, windows, sent, isTooLarge } = start();
+    isTooLarge.next = true;
+    route();
+    router.setPolicy(policy(undefined, 2));
+    await clock.advanceBy(0);
+    expect(sent).toEqual([]);
+    windows.tick();
+    expect(sent).toMatchObject([{ sequence: 2, policyEpoch: 2 }]);
   });
 
   it.each([
