@@ -2,7 +2,7 @@ import { stringify } from 'yaml';
 import { ELEMENT_BYTES } from '../../core/request/tensor.ts';
 import type { HintDefault } from '../rank-by.ts';
 import { INDEX_INPUTS } from '../rocs/lowering.ts';
-import { REQUEST_INDEX } from './input-plan.ts';
+import { REQUEST_INDEX } from './made-inputs.ts';
 import { isSequenceInput, type PlannedInput } from './planned-input.ts';
 
 /** What config.yaml says that no file of a model does. */

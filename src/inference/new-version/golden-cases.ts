@@ -4,7 +4,7 @@ import type { RankBy } from '../rank-by.ts';
 import type { TrialFeeds, TrialTensor } from '../rocs/trial-batch.ts';
 import type { GraphOutput, GraphSession } from './graph-session.ts';
 import type { PlannedHead } from './heads.ts';
-import { REQUEST_INDEX, TILE_INPUTS } from './input-plan.ts';
+import { REQUEST_INDEX, TILE_INPUTS } from './made-inputs.ts';
 import { feedsAlone, feedsTogether, type MadeRequest, madeRequest, placesOf } from './made-request.ts';
 import { type InputPlan, isSequenceInput } from './planned-input.ts';
 

@@ -1,9 +1,12 @@
 import { MillraceError } from '../../core/errors.ts';
 import { ELEMENT_BYTES } from '../../core/request/tensor.ts';
 import type { OnnxGraph, OnnxValue } from '../onnx-file/graph.ts';
+import { REQUEST_INDEX, TILE_INPUTS } from './made-inputs.ts';
 import type { InputPlan, PlannedInput } from './planned-input.ts';
 
 const NAME_LENGTH_MAX = 256;
+/** Inputs that a version has beside what requests send. */
+const MADE_INPUTS: readonly string[] = [REQUEST_INDEX, ...TILE_INPUTS];
 /** No control, format or unassigned characters, no breaks of lines: requests, YAML and messages hold the rest as it is. */
 const PLAIN_NAME = /^[^\p{C}\p{Zl}\p{Zp}]+$/u;
 
@@ -11,7 +14,13 @@ const PLAIN_NAME = /^[^\p{C}\p{Zl}\p{Zp}]+$/u;
  * Requests, config.yaml and ONNX Runtime know inputs and outputs by their names.
  * @throws MillraceError INVALID_MODEL for one that they could not hold
  */
-export function checkNames({ inputs, outputs }: Pick<OnnxGraph, 'inputs' | 'outputs'>): void {
+export function checkNames({
+  inputs,
+  outputs,
+  nodes,
+}: Pick<OnnxGraph, 'inputs' | 'outputs' | 'nodes'>): void {
+  const taken = nodes.flatMap((node) => node.outputs).find((name) => MADE_INPUTS.includes(name));
+  if (taken !== undefined) throw badName('inner value', taken, 'no name of an input that millrace adds');
   for (const [what, values] of [
     ['input', inputs],
     ['output', outputs],

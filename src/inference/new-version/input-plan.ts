@@ -1,19 +1,16 @@
 import { MillraceError } from '../../core/errors.ts';
 import type { OnnxGraph, OnnxValue } from '../onnx-file/graph.ts';
 import { TensorProto_DataType } from '../onnx-file/onnx-proto.ts';
-import { INDEX_INPUTS } from '../rocs/lowering.ts';
 import { tableRows } from '../rocs/trial-batch.ts';
 import { checkNames, checkSizes } from './input-bounds.ts';
 import { axisOf, inputSides, type SaidSides } from './input-sides.ts';
+import { REQUEST_INDEX, TILE_INPUTS } from './made-inputs.ts';
 import { type InputPlan, isSequenceInput, type PlannedInput } from './planned-input.ts';
 
 export interface SaidInputs extends SaidSides {
   /** By the input that counts rows: the sequence whose rows it counts. */
   readonly lengths: ReadonlyMap<string, string>;
 }
-
-export const REQUEST_INDEX = 'request_index';
-export const TILE_INPUTS: readonly string[] = Object.values(INDEX_INPUTS);
 
 const DATATYPES: ReadonlyMap<number, PlannedInput['datatype']> = new Map([
   [TensorProto_DataType.FLOAT, 'FP32'],

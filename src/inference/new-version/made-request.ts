@@ -2,7 +2,7 @@ import type { OnnxGraph } from '../onnx-file/graph.ts';
 import { INDEX_INPUTS } from '../rocs/lowering.ts';
 import { planTiles } from '../rocs/tile-plan.ts';
 import { type TrialFeeds, type TrialTensor, tableRows } from '../rocs/trial-batch.ts';
-import { REQUEST_INDEX } from './input-plan.ts';
+import { REQUEST_INDEX } from './made-inputs.ts';
 import { type InputPlan, isSequenceInput, type PlannedInput } from './planned-input.ts';
 
 /** A made-up request: what it would send, and the lengths of its sequences. */

@@ -5,7 +5,7 @@ import { openForms } from '../rocs/forms.ts';
 import { INDEX_INPUTS } from '../rocs/lowering.ts';
 import { countMultiplications, type Multiplications } from '../rocs/multiplications.ts';
 import { verifyForms } from '../rocs/verify.ts';
-import { REQUEST_INDEX } from './input-plan.ts';
+import { REQUEST_INDEX } from './made-inputs.ts';
 import { type InputPlan, namesOf } from './planned-input.ts';
 
 /** How the version's graph came about: it was so already, it was compiled, the request's rows are copied for each candidate, or the request has none. */

@@ -34,15 +34,26 @@ export function readGraph(bytes: Uint8Array): OnnxGraph {
     if (constant === undefined) nodes.push(node);
     else constants.set(node.outputs[0] ?? '', constant);
   }
+  const inputs = graph.input.filter(({ name }) => !constants.has(name)).map(readValue);
+  checkMadeOnce([...inputs.map(({ name }) => name), ...nodes.flatMap(({ outputs }) => outputs)]);
   return {
     name: graph.name,
     irVersion: model.irVersion,
     opset: opsetOf(model),
-    inputs: graph.input.filter(({ name }) => !constants.has(name)).map(readValue),
+    inputs,
     outputs: readOutputs(graph),
     constants,
     nodes,
   };
+}
+
+/** Names whose bytes are not UTF-8 differ in the file, and not as text. */
+function checkMadeOnce(names: readonly string[]): void {
+  const seen = new Set<string>();
+  for (const name of names) {
+    if (name !== '' && seen.has(name)) throw invalid('two of its values have the same name', name);
+    seen.add(name);
+  }
 }
 
 function parse(bytes: Uint8Array): ModelProto {

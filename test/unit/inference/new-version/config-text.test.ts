@@ -21,7 +21,7 @@ const inputName = fc
 
 function isTaken(name: string): boolean {
   try {
-    checkNames({ inputs: [{ name, type: 1, shape: ['N', 1] }], outputs: [] });
+    checkNames({ inputs: [{ name, type: 1, shape: ['N', 1] }], outputs: [], nodes: [] });
     return true;
   } catch {
     return false;

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { MillraceError } from '../../../../src/core/errors.ts';
 import { floatsOf, int64, integersOf, sliceConstant } from '../../../../src/inference/onnx-file/constant.ts';
+import type { OnnxNode } from '../../../../src/inference/onnx-file/graph.ts';
 import { readGraph } from '../../../../src/inference/onnx-file/read-graph.ts';
 import { writeGraph } from '../../../../src/inference/onnx-file/write-graph.ts';
 import { deepCrossAttention } from '../rocs/models.ts';
@@ -32,6 +33,31 @@ describe('ONNX files', () => {
     ]);
     expect(graph.nodes.every(({ op }) => op !== 'Constant')).toBe(true);
     expect(readGraph(writeGraph(graph)).nodes).toHaveLength(graph.nodes.length);
+  });
+
+  it.each([
+    ['bytes that are not UTF-8', 'ta\xffee', 'ta\xfeee', 'ta\ufffdee'],
+    ['nothing at all', 'twice', 'twice', 'twice'],
+  ])('with two values whose names differ by %s are refused', (_, first, second, shown) => {
+    const placeholders = ['FIRST', 'SECND'];
+    const node = (op: string, inputs: string[], output = ''): OnnxNode => ({
+      ...{ op, name: '', inputs, outputs: [output], attributes: [] },
+    });
+    const value = (name: string) => ({ name, type: 1, shape: ['N'] });
+    const bytes = writeGraph({
+      ...{ name: 'g', irVersion: 10n, opset: 20, constants: new Map() },
+      inputs: [value('x')],
+      outputs: [value('y')],
+      nodes: [
+        node('Relu', ['x'], placeholders[0]),
+        node('Abs', ['x'], placeholders[1]),
+        node('Add', placeholders, 'y'),
+      ],
+    });
+    const text = Buffer.from(bytes).toString('latin1').replaceAll('FIRST', first).replaceAll('SECND', second);
+    expect(() => readGraph(Buffer.from(text, 'latin1'))).toThrow(
+      `two of its values have the same name (got ${JSON.stringify(shown)})`,
+    );
   });
 
   it('that are damaged are refused, whatever the damage', () => {
