@@ -36,10 +36,11 @@ describe('times in turns', () => {
     const firstPass = [1] as const;
     const slow = [99, 7, 9, 8, 9, 8];
     const fast = [99, 3, 5, 1, 4, 90];
+    // The fastest round is neither the first nor the last.
     const taken = call(0, ...firstPass, ...slow, ...fast, 99, 20, 20, 20, 20, 20);
-    const { times, rounds, runs } = await timesInTurns([taken], { clock, measureMs: 300 });
+    const { times, rounds, runs } = await timesInTurns([taken], { clock, measureMs: 400 });
     expect(runs).toBe(5);
-    expect(rounds).toBeGreaterThanOrEqual(2);
+    expect(rounds).toBeGreaterThanOrEqual(3);
     expect(times).toEqual([4]);
   });
 

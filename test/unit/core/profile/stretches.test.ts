@@ -94,6 +94,8 @@ describe('targets that were measured', () => {
     const sparseToo = [dense(1), target('sparse', 'host', 0.1, 0), target('attention', 'host', 0.1, 0)];
     const found = measuredTargets([profile('cpu', [version('a', sparseToo), version('b', [dense(1)])])]);
     expect(found.map(({ kernel }) => kernel)).toEqual(['dense']);
+    const alone = measuredTargets([profile('cpu', [version('a', sparseToo)])]);
+    expect(alone.map(({ kernel }) => kernel)).toEqual(['dense', 'attention']);
   });
 
   it('are none where no version is in all of the profiles', () => {

@@ -7,7 +7,7 @@ import { checkItem } from '../../../../src/inference/check-item.ts';
 import { inputLayout } from '../../../../src/inference/input-layout.ts';
 import type { ScoreItem } from '../../../../src/ports/accelerator.ts';
 import { request } from '../../core/request/requests.ts';
-import { longTensor, type ToyFiles } from '../toy-model.ts';
+import { floatTensor, longTensor, type ToyFiles } from '../toy-model.ts';
 import { toyVersion } from './toy-version.fixture.ts';
 
 const tensorOf = ({ requestTensors, candidateTensors }: ScoreItem, name: string) => {
@@ -105,6 +105,19 @@ describe('a made request', () => {
       expect(user).not.toBe(0);
     },
   );
+
+  it('has the share that was asked for where golden cases are mostly zeros', async () => {
+    const { items } = await toyVersion(({ golden: { cases } }) => {
+      const [golden] = cases;
+      if (golden === undefined) throw new Error('there is no case');
+      const { contents } = floatTensor('item', [3, 3], [0, 0, 0, 0, 0, 0, 0, 0, 0.5]);
+      golden.inputs.item = { datatype: 'FP32', shape: [3, 3], base64: contents.toString('base64') };
+    });
+    expect(new Set(floats(items.make({ candidates: 64, rows: 0, zeroShare: 0 }), 'item'))).toEqual(
+      new Set([0.5]),
+    );
+    expect(floats(items.make({ candidates: 64, rows: 0 }), 'item')).toContain(0);
+  });
 
   it('counts its floats as the signal nonZeroShare does', async () => {
     const { items, version } = await toyVersion();
