@@ -44,6 +44,8 @@ interface Refit {
 }
 
 const METRIC = 'millrace_cost_moments_total';
+/** Of a fit that is off by more, the terms are those of the noise: another hour would give others. */
+const ERROR_MAX = 0.5;
 /** Fewer say more about their noise. */
 const BATCHES_MIN = 200;
 /** The kernel that cost.json is about. */
@@ -63,7 +65,8 @@ export function profileRefitCommand(context: CliContext): Command {
       'after',
       `
 Workers keep sums over their batches since they started (millrace_cost_moments_total); those of all pages are added up. A fit needs ${BATCHES_MIN} batches, of
-requests that differ in candidates by a tenth or more. "off by" is the root of the mean square of the error over those batches, beside that of the cost model in use. What is fitted
+requests that differ in candidates by a tenth or more, and that it is off by
+half at most: where other processes take the machine, times say more of them. "off by" is the root of the mean square of the error over those batches, beside that of the cost model in use. What is fitted
 is the share of a request in live batches: where requests are computed many at a time, it is less than what one costs alone.
 --write changes cost.json, which belongs to a version: extractors read it when they start, and a published version gets another digest by it.
 
@@ -134,20 +137,22 @@ function groupsOf(samples: readonly PageSample[]): Map<string, Group> {
 
 function refitOf(repository: ModelRepository, { family, version, kernel, moments }: Group): Refit {
   const coefficients = fitMoments(moments).map((value) => Number(value.toPrecision(DIGITS)));
+  const error = momentsError(moments, coefficients);
   const known = versionOf(repository, family, version);
   const now = known === undefined ? undefined : coefficientsOf(known.cost);
   return {
     ...{ family, version, kernel, coefficients },
     batches: moments.get('batches') ?? 0,
-    refused: refusalOf(moments),
-    error: momentsError(moments, coefficients),
+    refused: refusalOf(moments, error),
+    error,
     errorNow: now === undefined ? undefined : momentsError(moments, now),
   };
 }
 
-function refusalOf(moments: ReadonlyMap<string, number>): string | undefined {
+function refusalOf(moments: ReadonlyMap<string, number>, error: number): string | undefined {
   if ((moments.get('batches') ?? 0) < BATCHES_MIN) return `too few: ${BATCHES_MIN} are needed`;
-  return tellsCandidatesApart(moments) ? undefined : 'too alike: requests of other sizes are needed';
+  if (!tellsCandidatesApart(moments)) return 'too alike: requests of other sizes are needed';
+  return error > ERROR_MAX ? 'too noisy: times hardly depend on what was computed' : undefined;
 }
 
 function versionOf({ families }: ModelRepository, family: string, version: string): ModelVersion | undefined {

@@ -1,7 +1,13 @@
 import { listNames, MillraceError } from '../errors.ts';
 import type { Accelerator, Fleet } from '../policy/fleet.ts';
 import type { AcceleratorProfile, SparseProfile } from './profile.ts';
-import { type MeasuredTarget, measuredTargets, type Stretch, stretches } from './stretches.ts';
+import {
+  type MeasuredTarget,
+  measuredTargets,
+  type Stretch,
+  stretches,
+  WORTH_A_BRANCH,
+} from './stretches.ts';
 
 /** A request of middling size: by it the accelerators that stand in are put in order. */
 const MIDDLING_CANDIDATES = 128;
@@ -109,8 +115,10 @@ function sparseBranch(profiles: readonly AcceleratorProfile[]): Branch[] {
   ];
 }
 
-function shareOf({ fasterBelowNonZeroShare }: SparseProfile): number {
-  return fasterBelowNonZeroShare ?? 0;
+/** 0 where it never was faster by enough: a ratio of about 1 may be noise. */
+function shareOf({ compared, fasterBelowNonZeroShare }: SparseProfile): number {
+  const isWorthIt = compared.some(({ ratio }) => ratio * (1 - WORTH_A_BRANCH) >= 1);
+  return isWorthIt ? (fasterBelowNonZeroShare ?? 0) : 0;
 }
 
 /** To two digits: a threshold that was measured has no more. */

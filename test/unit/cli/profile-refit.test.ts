@@ -23,12 +23,15 @@ interface Batches {
   /** ms of a request, of one of its candidates, and of one of its rows. */
   cost?: readonly [number, number, number];
   candidates?: (n: number) => number;
+  /** How many times as long a batch took. */
+  noise?: (n: number) => number;
 }
 
 /** What a worker's page says after such batches: written by the meter and the telemetry that workers have. */
 async function pageOf(...all: readonly Batches[]): Promise<string> {
   const telemetry = prometheusTelemetry({ service: 'a-test', level: 'silent' });
   for (const batches of all) {
+    const { noise = () => 1 } = batches;
     const { count = 300, pool = 'cpu', version = '2', family = 'toy', kernel = 'dense' } = batches;
     const {
       cost: [base, perN, perT] = [0.3, 0.002, 0.001],
@@ -43,7 +46,7 @@ async function pageOf(...all: readonly Batches[]): Promise<string> {
         rows: n % 9,
         candidateRows: (n % 9) * candidates(n),
       };
-      const computeMs = shape.requests * base + shape.candidates * perN + shape.rows * perT;
+      const computeMs = noise(n) * (shape.requests * base + shape.candidates * perN + shape.rows * perT);
       meter.computed(model, kernel, { items: [], computeMs, bytesMoved: 0, shape });
     }
     meter.publish();
@@ -149,6 +152,7 @@ describe('profile refit', () => {
   it.each<[string, Batches, RegExp]>([
     ['few', { count: 199 }, /^toy@2 +dense +199 +too few: 200 are needed/m],
     ['alike', { candidates: () => 100 }, /^toy@2 +dense +300 +too alike: /m],
+    ['noisy', { noise: (n) => (n % 3 === 0 ? 1 : 12) }, /^toy@2 +dense +300 +too noisy: /m],
     ['nearly alike', { candidates: (n) => 100 + (n % 7) }, /too alike/],
   ])('fits nothing to batches that are %s, and writes nothing', async (_, batches, reason) => {
     const { profile, write, cost } = await profiledModels();

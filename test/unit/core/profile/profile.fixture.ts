@@ -14,7 +14,8 @@ export function target(kernel: string, memory: string, base: number, perCandidat
 
 export function sparse(fasterFromZeros: number | null, belowNonZeroShare: number | null): SparseProfile {
   return {
-    ...{ memory: 'host', requests: 1, candidates: 64, compared: [] },
+    ...{ memory: 'host', requests: 1, candidates: 64 },
+    compared: [{ zeroShare: 0.999, ratio: fasterFromZeros === null ? 0.5 : 2 }],
     ...{ fasterFromZeros, fasterBelowNonZeroShare: belowNonZeroShare },
   };
 }

@@ -60,6 +60,10 @@ describe('a starter policy', () => {
   it.each([
     ['never was the faster one', sparse(null, null)],
     ['is below a hundredth', sparse(0.999, 0.0099)],
+    [
+      'was faster by less than a branch is worth',
+      { ...sparse(0.9, 0.1), compared: [{ zeroShare: 0.99, ratio: 1.04 }] },
+    ],
   ])('has no branch for the sparse kernel where it %s', (_, measured) => {
     const [ads] = cpu.versions;
     const versions = ads === undefined ? [] : [{ ...ads, sparse: [...ads.sparse, measured] }];
