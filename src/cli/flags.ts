@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { MillraceError } from '../core/errors.ts';
+import { NAME, NAME_ALLOWED } from '../core/policy/parse-tree.ts';
 import { parseDuration } from './duration.ts';
 
 /** Readers of option values for commander: what they throw is told with the option's name, and exit code 2. */
@@ -23,6 +24,12 @@ export function seed(text: string): number {
   const value = numberOf(text);
   if (Number.isSafeInteger(value) && value >= 0) return value;
   throw new InvalidArgumentError('Allowed: a whole number from 0.');
+}
+
+/** What a fleet or a policy can call something. */
+export function name(text: string): string {
+  if (NAME.test(text)) return text;
+  throw new InvalidArgumentError(`Allowed: ${NAME_ALLOWED}.`);
 }
 
 /** `250ms`, `15s`, `2m`, `1h`, in milliseconds: longer than nothing. */

@@ -2,16 +2,22 @@ import { join } from 'node:path';
 import { Command } from 'commander';
 import { fetchMetricsPage, type PageSample, samplesOf } from '../adapters/prometheus/metrics-page.ts';
 import { loadSettings } from '../config/load-settings.ts';
-import { readUserFile, writeUserFile } from '../config/user-file.ts';
+import { readUserFile, writeUserFiles } from '../config/user-file.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { CostModel, CostTerm } from '../core/signals/cost-model.ts';
-import { fitMoments, MOMENT_FEATURES, momentsError } from '../core/signals/cost-moments.ts';
+import {
+  fitMoments,
+  MOMENT_FEATURES,
+  momentsError,
+  tellsCandidatesApart,
+} from '../core/signals/cost-moments.ts';
 import { costSchema } from '../inference/repository/cost.ts';
 import type { ModelVersion } from '../inference/repository/model-version.ts';
 import type { ModelRepository } from '../inference/repository/open-repository.ts';
 import { parseAs, readJson } from '../inference/repository/parse-file.ts';
 import { openModels } from '../wiring/backends.ts';
 import { type CliContext, cliTelemetry } from './context.ts';
+import { costPath } from './profile-costs.ts';
 import { costFormula } from './profile-report.ts';
 import { tableLines } from './table.ts';
 
@@ -28,6 +34,8 @@ interface Refit {
   readonly version: string;
   readonly kernel: string;
   readonly batches: number;
+  /** Why it is no cost model to work with; undefined where it is one. */
+  readonly refused: string | undefined;
   readonly coefficients: readonly number[];
   /** Root of the mean square, shares of what a batch took. */
   readonly error: number;
@@ -36,6 +44,8 @@ interface Refit {
 }
 
 const METRIC = 'millrace_cost_moments_total';
+/** Of a fit that is off by more, the terms are those of the noise: another hour would give others. */
+const ERROR_MAX = 0.5;
 /** Fewer say more about their noise. */
 const BATCHES_MIN = 200;
 /** The kernel that cost.json is about. */
@@ -55,7 +65,8 @@ export function profileRefitCommand(context: CliContext): Command {
       'after',
       `
 Workers keep sums over their batches since they started (millrace_cost_moments_total); those of all pages are added up. A fit needs ${BATCHES_MIN} batches, of
-requests that differ in candidates. "off by" is the root of the mean square of the error over those batches, beside that of the cost model in use. What is fitted
+requests that differ in candidates by a tenth or more, and that it is off by
+half at most: where other processes take the machine, times say more of them. "off by" is the root of the mean square of the error over those batches, beside that of the cost model in use. What is fitted
 is the share of a request in live batches: where requests are computed many at a time, it is less than what one costs alone.
 --write changes cost.json, which belongs to a version: extractors read it when they start, and a published version gets another digest by it.
 
@@ -65,7 +76,8 @@ Examples:
   millrace profile refit http://worker-1:9464/metrics http://worker-2:9464/metrics --write`,
     )
     .action((places: string[], flags: RefitFlags, command: Command) =>
-      refit(context, places, { ...command.optsWithGlobals(), ...flags }),
+      // Options of the same name before the word `refit`, or after it: commander gives both to `profile`.
+      refit(context, places, { ...flags, ...command.optsWithGlobals() }),
     );
 }
 
@@ -81,9 +93,9 @@ async function refit(context: CliContext, places: readonly string[], flags: Refi
       allowed: `metrics pages of workers that computed something: ${METRIC}`,
     });
   const refits = [...groups.values()].map((group) => refitOf(repository, group));
-  const usable = refits.filter(({ batches }) => batches >= BATCHES_MIN);
+  const usable = refits.filter(({ refused }) => refused === undefined);
   if (usable.length === 0) context.exitCode = 1;
-  const written = flags.write ? usable.flatMap((one) => write(repository, one)) : [];
+  const written = flags.write ? write(repository, usable) : [];
   const lines = flags.json
     ? refits.map((one) => JSON.stringify(one))
     : [...refitLines(refits), ...written.map((file) => `written: ${file}`)];
@@ -125,14 +137,22 @@ function groupsOf(samples: readonly PageSample[]): Map<string, Group> {
 
 function refitOf(repository: ModelRepository, { family, version, kernel, moments }: Group): Refit {
   const coefficients = fitMoments(moments).map((value) => Number(value.toPrecision(DIGITS)));
+  const error = momentsError(moments, coefficients);
   const known = versionOf(repository, family, version);
   const now = known === undefined ? undefined : coefficientsOf(known.cost);
   return {
     ...{ family, version, kernel, coefficients },
     batches: moments.get('batches') ?? 0,
-    error: momentsError(moments, coefficients),
+    refused: refusalOf(moments, error),
+    error,
     errorNow: now === undefined ? undefined : momentsError(moments, now),
   };
+}
+
+function refusalOf(moments: ReadonlyMap<string, number>, error: number): string | undefined {
+  if ((moments.get('batches') ?? 0) < BATCHES_MIN) return `too few: ${BATCHES_MIN} are needed`;
+  if (!tellsCandidatesApart(moments)) return 'too alike: requests of other sizes are needed';
+  return error > ERROR_MAX ? 'too noisy: times hardly depend on what was computed' : undefined;
 }
 
 function versionOf({ families }: ModelRepository, family: string, version: string): ModelVersion | undefined {
@@ -157,38 +177,46 @@ function coefficientsOf({ terms }: CostModel): number[] | undefined {
 }
 
 function refitLines(refits: readonly Refit[]): string[] {
-  const rows = refits.map(({ family, version, kernel, batches, coefficients, error, errorNow }) => [
+  const rows = refits.map(({ family, version, kernel, batches, refused, coefficients, error, errorNow }) => [
     `${family}@${version}`,
     kernel,
     String(batches),
-    batches < BATCHES_MIN ? `too few: ${BATCHES_MIN} are needed` : costFormula(MOMENT_FEATURES, coefficients),
+    refused ?? costFormula(MOMENT_FEATURES, coefficients),
     percent(error),
     errorNow === undefined ? '–' : percent(errorNow),
   ]);
   return tableLines(['version', 'kernel', 'batches', 'ms', 'off by', 'cost model in use'], rows);
 }
 
+/** Those of the dense kernel, whose versions the repository has: all of them, or none. */
+function write(repository: ModelRepository, refits: readonly Refit[]): string[] {
+  const texts = refits.flatMap((refit): [string, string][] => {
+    const known = versionOf(repository, refit.family, refit.version);
+    if (refit.kernel !== KERNEL || known === undefined) return [];
+    return [[costPath(known), refittedText(join(repository.root, costPath(known)), refit)]];
+  });
+  return texts.length === 0 ? [] : writeUserFiles(repository.root, new Map(texts));
+}
+
 /** What was fitted in place of what was; the rest of the file is about shapes, and stays. */
-function write(repository: ModelRepository, refit: Refit): string[] {
-  const known = versionOf(repository, refit.family, refit.version);
-  if (refit.kernel !== KERNEL || known === undefined) return [];
-  const file = join(repository.root, known.family, known.version, 'cost.json');
+function refittedText(file: string, refit: Refit): string {
   const text = readUserFile(file, 'the cost model').toString('utf8');
   const {
     medianRelativeError: _,
     p95RelativeError: __,
     ...cost
   } = parseAs(file, costSchema, readJson(file, text));
+  const terms = MOMENT_FEATURES.map((feature, n) => ({ feature, coefficient: refit.coefficients[n] ?? 0 }));
+  const kept = terms.filter(({ coefficient }) => coefficient > 0);
   const fitted = {
     ...cost,
-    features: [...MOMENT_FEATURES],
-    coefficients: refit.coefficients,
+    features: kept.map(({ feature }) => feature),
+    coefficients: kept.map(({ coefficient }) => coefficient),
     rmsRelativeError: Number(refit.error.toFixed(DIGITS)),
     measured: { batches: refit.batches },
     machine: 'live batches of workers',
   };
-  writeUserFile(file, `${JSON.stringify(fitted, null, 2)}\n`);
-  return [file];
+  return `${JSON.stringify(fitted, null, 2)}\n`;
 }
 
 function percent(share: number): string {

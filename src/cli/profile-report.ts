@@ -2,11 +2,15 @@ import type { AcceleratorProfile, VersionProfile } from '../core/profile/profile
 import { tableLines } from './table.ts';
 
 /** For people: what each version takes, batches, and where the sparse kernel overtakes the dense one. */
-export function profileLines(profile: AcceleratorProfile, written: readonly string[]): string[] {
+export function profileLines(profile: AcceleratorProfile): string[] {
   const { accelerator, backend, simulated, machine, software, versions, failed } = profile;
   const label = simulated
     ? ' SIMULATED: service times are drawn from a profile, no device was measured.'
     : '';
+  const notes = [
+    ...versions.flatMap(refusals),
+    ...failed.map(({ family, version, reason }) => `${family}@${version} could not be measured: ${reason}`),
+  ];
   return [
     `${accelerator}: ${backend}, ${machine}, ${software}.${label}`,
     ...section(
@@ -18,9 +22,7 @@ export function profileLines(profile: AcceleratorProfile, written: readonly stri
       'The sparse kernel, times as fast as the dense one, by zeros of the candidates:',
       sparseTable(versions),
     ),
-    ...versions.flatMap(refusals),
-    ...failed.map(({ family, version, reason }) => `${family}@${version} could not be measured: ${reason}`),
-    ...(written.length === 0 ? [] : ['', ...written.map((file) => `written: ${file}`)]),
+    ...(notes.length === 0 ? [] : ['', ...notes]),
   ];
 }
 

@@ -1,20 +1,20 @@
 import { Command } from 'commander';
 import { type LoadedSettings, loadSettings } from '../config/load-settings.ts';
-import { packaged } from '../config/package-root.ts';
-import { readUserFile, writeUserFile } from '../config/user-file.ts';
-import { MillraceError } from '../core/errors.ts';
+import { checkWritable, readUserFile, writeUserFile } from '../config/user-file.ts';
+import { listNames, MillraceError } from '../core/errors.ts';
 import { DocumentError } from '../core/policy/problem.ts';
 import type { AcceleratorProfile } from '../core/profile/profile.ts';
-import { starterPolicy } from '../core/profile/starter-policy.ts';
+import { checkInFleet, starterPolicy } from '../core/profile/starter-policy.ts';
 import { seededRandom } from '../core/random/seeded-random.ts';
 import { measureAccelerator } from '../inference/profile/measure-accelerator.ts';
 import { readProfile } from '../inference/profile/profile-schema.ts';
 import type { ModelVersion } from '../inference/repository/model-version.ts';
 import type { ModelRepository } from '../inference/repository/open-repository.ts';
+import type { AcceleratorCapabilities } from '../ports/accelerator.ts';
 import { createBackend, openModels } from '../wiring/backends.ts';
 import { checkPolicyFile } from '../wiring/check-policy.ts';
 import { type CliContext, cliTelemetry } from './context.ts';
-import { duration, seed } from './flags.ts';
+import { duration, name, seed } from './flags.ts';
 import { namesIn } from './onnx-model.ts';
 import { readNamedFleet } from './policy-check.ts';
 import { writeCosts } from './profile-costs.ts';
@@ -53,7 +53,7 @@ export function profileCommand(context: CliContext): Command {
 
 function withOptions(command: Command): Command {
   return command
-    .option('--accelerator <name>', 'class of the fleet that this machine stands for', 'cpu')
+    .option('--accelerator <name>', 'class of the fleet that this machine stands for', name, 'cpu')
     .option(
       '--backend <name>',
       'what computes: onnx-cpu, sparse-cpu, open-inference, simulated (default: the settings)',
@@ -63,7 +63,7 @@ function withOptions(command: Command): Command {
     .option('--measure-time <time>', 'how long each version is measured, about', duration, MEASURE_MS)
     .option('--out <file>', 'write the profile here')
     .option('--policy <file>', 'write a policy to start from here')
-    .option('--policy-name <name>', 'what the policy is called', 'starter')
+    .option('--policy-name <name>', 'what the policy is called', name, 'starter')
     .option(
       '--with <files>',
       'profiles of other accelerators that the policy is for, too, separated by commas',
@@ -104,29 +104,45 @@ async function profile(context: CliContext, flags: ProfileFlags): Promise<void> 
     readProfile(file, readUserFile(file, 'the profile').toString('utf8')),
   );
   checkNamedOnce([flags.accelerator, ...others.map(({ accelerator }) => accelerator)]);
+  for (const file of [flags.out, flags.policy]) if (file !== undefined) checkWritable(file);
   const { settings } = loaded;
   const repository = await openModels(settings, cliTelemetry(settings));
   const measured = await measure(context, loaded, repository, flags);
-  if (flags.out !== undefined) writeUserFile(flags.out, `${JSON.stringify(measured, null, 2)}\n`);
-  if (flags.policy !== undefined) writePolicy(loaded, flags.policy, flags.policyName, [measured, ...others]);
-  const changed = flags.costs ? writeCosts(packaged(settings.models, 'models', 'repository'), measured) : [];
   if (measured.failed.length > 0) context.exitCode = 1;
-  const written = [flags.out, flags.policy, ...changed].filter((file) => file !== undefined);
-  context.stdout.write(
-    flags.json ? `${JSON.stringify(measured)}\n` : `${profileLines(measured, written).join('\n')}\n`,
-  );
+  // Told before anything is written: what was measured is not lost where it cannot be.
+  const text = flags.json ? JSON.stringify(measured) : profileLines(measured).join('\n');
+  context.stdout.write(`${text}\n`);
+  const written = write(loaded, repository, flags, [measured, ...others]);
+  if (!flags.json && written.length > 0)
+    context.stdout.write(`\n${written.map((file) => `written: ${file}\n`).join('')}`);
+}
+
+/** @returns the files */
+function write(
+  loaded: LoadedSettings,
+  repository: ModelRepository,
+  { out, policy, policyName, costs }: ProfileFlags,
+  profiles: readonly [measured: AcceleratorProfile, ...others: AcceleratorProfile[]],
+): string[] {
+  const [measured] = profiles;
+  if (out !== undefined) writeUserFile(out, `${JSON.stringify(measured, null, 2)}\n`);
+  if (policy !== undefined) writePolicy(loaded, policy, policyName, profiles);
+  const changed = costs ? writeCosts(repository, measured) : [];
+  return [out, policy, ...changed].filter((file) => file !== undefined);
 }
 
 async function measure(
   context: CliContext,
-  { settings }: LoadedSettings,
+  loaded: LoadedSettings,
   repository: ModelRepository,
   flags: ProfileFlags,
 ): Promise<AcceleratorProfile> {
+  const { settings } = loaded;
   const { clock } = context;
   const random = seededRandom(flags.seed);
   const versions = versionsNamed(repository, flags.family);
   const accelerator = createBackend(settings, flags.accelerator, { repository, clock, random });
+  if (flags.policy !== undefined) checkFleet(loaded, flags.accelerator, accelerator.capabilities);
   let now = '';
   const measuring = measureAccelerator({
     ...{ name: flags.accelerator, accelerator, repository, versions, clock, random },
@@ -150,16 +166,18 @@ function versionsNamed(
   const all = families.flatMap(({ versions }) => versions);
   if (names === undefined && all.length > 0) return all;
   const shown = all.map(({ family, version }) => `${family}@${version}`);
-  const found = namesIn(names ?? '').map((name) => {
-    const matching = all.filter(({ family, version }) => name === family || name === `${family}@${version}`);
+  const found = namesIn(names ?? '').map((named) => {
+    const isNamed = ({ family, version }: { family: string; version: string }): boolean =>
+      named === family || named === `${family}@${version}`;
+    const matching = all.filter(isNamed);
     if (matching.length > 0) return matching;
-    const why = refused.find(({ family, version }) => name === family || name === `${family}@${version}`);
+    const why = refused.find(isNamed);
     throw new MillraceError(
       'INVALID_CONFIG',
       why?.error.message ?? 'there is no such model in the repository',
       {
-        value: name,
-        allowed: shown.join(', '),
+        value: named,
+        allowed: listNames(shown),
       },
     );
   });
@@ -177,14 +195,27 @@ function checkNamedOnce(accelerators: readonly string[]): void {
   });
 }
 
+/**
+ * Before anything is measured: a policy for this machine would name what the fleet has.
+ * @throws MillraceError INVALID_CONFIG
+ */
+function checkFleet(
+  loaded: LoadedSettings,
+  accelerator: string,
+  { kernels, memories }: AcceleratorCapabilities,
+): void {
+  const targets = kernels.flatMap((kernel) => memories.map((memory) => ({ kernel, memory })));
+  checkInFleet(readNamedFleet(loaded), accelerator, targets);
+}
+
 /** @throws MillraceError INVALID_CONFIG, INVALID_POLICY where it would not pass `policy validate` */
 function writePolicy(
   loaded: LoadedSettings,
   file: string,
-  name: string,
+  policyName: string,
   profiles: readonly AcceleratorProfile[],
 ): void {
-  const text = starterPolicy(name, profiles, readNamedFleet(loaded));
+  const text = starterPolicy(policyName, profiles, readNamedFleet(loaded));
   const { problems } = checkPolicyFile(Buffer.from(text), loaded.settings);
   const errors = problems.filter(({ severity }) => severity === 'error');
   if (errors.length > 0) throw new DocumentError('INVALID_POLICY', errors);

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import {
+  accessSync,
   closeSync,
+  constants,
   existsSync,
   mkdirSync,
   openSync,
@@ -11,7 +13,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, sep } from 'node:path';
 import { MillraceError } from '../core/errors.ts';
 import { packageRoot } from './package-root.ts';
 
@@ -46,6 +48,22 @@ export function writeUserFile(
     else if (there.isFile()) replace(realpathSync(file), contents, there.mode);
     // A pipe or a terminal: what stood in it before is gone anyway.
     else writeFileSync(file, contents);
+  } catch (error) {
+    throw fileError('the file cannot be written', file, error, 'written');
+  }
+}
+
+/**
+ * Whether a file that the user named can be written, as far as can be seen without writing it: asked before work of minutes whose outcome goes there.
+ * @throws MillraceError INVALID_CONFIG where it cannot
+ */
+export function checkWritable(file: string): void {
+  try {
+    const there = statSync(file, { throwIfNoEntry: false });
+    if (there?.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' });
+    // A file is replaced by one that is written beside it; a pipe or a terminal is not.
+    const isReplaced = there === undefined || there.isFile();
+    accessSync(isReplaced ? `${dirname(file)}${sep}` : file, constants.W_OK);
   } catch (error) {
     throw fileError('the file cannot be written', file, error, 'written');
   }

@@ -23,7 +23,7 @@ export async function timesInTurns(
   const firstMs = clock.monotonicMs();
   for (const call of calls) await call();
   const startedMs = clock.monotonicMs();
-  const runs = Math.max(1, Math.min(RUNS, Math.floor(measureMs / (startedMs - firstMs))));
+  const runs = runsIn(measureMs, startedMs - firstMs);
   let rounds = 0;
   while (rounds === 0 || (rounds < ROUNDS_MAX && clock.monotonicMs() - startedMs < measureMs)) {
     for (const [n, call] of calls.entries()) {
@@ -35,6 +35,11 @@ export async function timesInTurns(
     rounds += 1;
   }
   return { times, rounds, runs };
+}
+
+/** How often a round runs each call, where a run of all of them took `passMs`. */
+function runsIn(measureMs: number, passMs: number): number {
+  return passMs > 0 ? Math.max(1, Math.min(RUNS, Math.floor(measureMs / passMs))) : RUNS;
 }
 
 function median(values: number[]): number {

@@ -6,5 +6,6 @@ describeAccelerator({
   backend: 'onnx-cpu',
   simulated: false,
   create: (repository) => createOnnxCpuAccelerator({ repository, clock: systemClock() }),
+  tellsShapes: true,
   readsTensors: true,
 });

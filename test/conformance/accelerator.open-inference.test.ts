@@ -73,6 +73,7 @@ describe.each(SERVERS)('over %s', (_, protocol, serve) => {
     backend: 'open-inference',
     simulated: false,
     create: (repository) => create(repository, protocol, serve),
+    tellsShapes: true,
     readsTensors: true,
   });
 });

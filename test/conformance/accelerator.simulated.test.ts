@@ -19,6 +19,7 @@ describe('scores from ONNX Runtime', () => {
         serviceProfile('gpu-a100'),
       );
     },
+    tellsShapes: true,
     readsTensors: true,
   });
 });
@@ -29,6 +30,7 @@ describe('scores from the candidates’ bytes', () => {
     simulated: true,
     create: (repository) =>
       createSimulatedAccelerator({ repository, clock, random: seededRandom(1) }, serviceProfile('fpga')),
+    tellsShapes: true,
     readsTensors: true,
   });
 });

@@ -12,6 +12,7 @@ const subject: AcceleratorUnderTest = {
   backend: 'sparse-cpu',
   simulated: false,
   create: (repository) => createSparseCpuAccelerator({ repository, clock: systemClock() }),
+  tellsShapes: true,
   readsTensors: true,
 };
 

@@ -15,6 +15,8 @@ export interface AcceleratorUnderTest {
   backend: string;
   simulated: boolean;
   create(repository: ModelRepository): Accelerator | Promise<Accelerator>;
+  /** Its batches tell what was computed in their time, so that cost models can be fitted to it. */
+  tellsShapes: boolean;
   /** It reads the tensors, so it must refuse bad ones. */
   readsTensors: boolean;
   /** Its first one where left out. */
@@ -114,6 +116,17 @@ function describeModel(subject: AcceleratorUnderTest, fixture: ModelFixture): vo
     expect(batch.computeMs).toBe(0);
   });
 
+  test('tells the shape of what it computed, where it tells one', async () => {
+    const items = [fixture.item(1, 3, 2), fixture.item(2, 1, 0), { ...fixture.item(3, 7, 5), scoreLimit: 4 }];
+    const rows = items.map(longestSequence);
+    const { shape } = await model.run([...items, { ...fixture.item(4, 9, 8), scoreLimit: 0 }], kernel);
+    expect(shape !== undefined).toBe(subject.tellsShapes);
+    if (shape === undefined) return;
+    const [a = 0, b = 0, c = 0] = rows;
+    const candidateRows = 3 * a + b + 4 * c;
+    expect(shape).toEqual({ requests: 3, candidates: 8, rows: a + b + c, candidateRows });
+  });
+
   test('gives an empty batch an empty answer', async () => {
     expect(await model.run([], kernel)).toMatchObject({ items: [] });
   });
@@ -187,6 +200,8 @@ function describeModel(subject: AcceleratorUnderTest, fixture: ModelFixture): vo
     const [first, second] = await scoreAll(good);
     expectClose(scoresOf(batch.items[0]), first);
     expectClose(scoresOf(batch.items[2]), second);
+    // What failed was not computed.
+    if (batch.shape !== undefined) expect(batch.shape).toMatchObject({ requests: 2, candidates: 8 });
   });
 
   test('answers a batch of bad items alone', async () => {
@@ -199,6 +214,11 @@ function describeModel(subject: AcceleratorUnderTest, fixture: ModelFixture): vo
       code: 'MODEL_FAILED',
     });
   });
+}
+
+/** Rows of an item's longest sequence; what is of fixed size has more axes, or fewer. */
+function longestSequence({ requestTensors }: ScoreItem): number {
+  return requestTensors.find(({ name }) => name === 'history')?.shape[0] ?? 0;
 }
 
 function expectClose(got: ItemScores | undefined, want: ItemScores | undefined): void {

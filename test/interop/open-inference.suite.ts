@@ -115,6 +115,7 @@ function describeProtocol(subject: ServerUnderTest, protocol: Protocol, started:
     backend: 'open-inference',
     simulated: false,
     create: async (models) => open(models),
+    tellsShapes: true,
     readsTensors: true,
   });
 

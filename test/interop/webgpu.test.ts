@@ -41,6 +41,7 @@ describe.skipIf(device !== 'a device')(`onnx-webgpu, on ${device}`, () => {
     simulated: false,
     create: (repository) => createOnnxWebgpuAccelerator({ repository, clock: systemClock() }),
     readsTensors: true,
+    tellsShapes: true,
   });
 
   describe('beside onnx-cpu', () => {

@@ -1,7 +1,13 @@
-import { MillraceError } from '../errors.ts';
+import { listNames, MillraceError } from '../errors.ts';
 import type { Accelerator, Fleet } from '../policy/fleet.ts';
 import type { AcceleratorProfile, SparseProfile } from './profile.ts';
-import { type MeasuredTarget, measuredTargets, type Stretch, stretches } from './stretches.ts';
+import {
+  type MeasuredTarget,
+  measuredTargets,
+  type Stretch,
+  stretches,
+  WORTH_A_BRANCH,
+} from './stretches.ts';
 
 /** A request of middling size: by it the accelerators that stand in are put in order. */
 const MIDDLING_CANDIDATES = 128;
@@ -25,7 +31,12 @@ interface Branch {
  * @throws MillraceError INVALID_CONFIG where a target is not in the fleet, or no model version is in all of the profiles
  */
 export function starterPolicy(name: string, profiles: readonly AcceleratorProfile[], fleet: Fleet): string {
-  for (const profile of profiles) checkAgainst(fleet, profile);
+  for (const { accelerator, versions } of profiles)
+    checkInFleet(
+      fleet,
+      accelerator,
+      versions.flatMap(({ targets }) => targets),
+    );
   const targets = measuredTargets(profiles);
   if (targets.length === 0)
     throw new MillraceError('INVALID_CONFIG', 'no model version was measured on all of the accelerators', {
@@ -37,8 +48,15 @@ export function starterPolicy(name: string, profiles: readonly AcceleratorProfil
   return policyText(name, profiles, branches, accelerators(targets));
 }
 
-/** @throws MillraceError INVALID_CONFIG */
-function checkAgainst(fleet: Fleet, { accelerator, versions }: AcceleratorProfile): void {
+/**
+ * That the fleet has an accelerator, with such kernels and memory domains.
+ * @throws MillraceError INVALID_CONFIG
+ */
+export function checkInFleet(
+  fleet: Fleet,
+  accelerator: string,
+  targets: readonly { readonly kernel: string; readonly memory: string }[],
+): void {
   const known = fleet.accelerators.get(accelerator);
   if (known === undefined)
     throw new MillraceError('INVALID_CONFIG', 'the fleet has no such accelerator', {
@@ -46,8 +64,7 @@ function checkAgainst(fleet: Fleet, { accelerator, versions }: AcceleratorProfil
       allowed: [...fleet.accelerators.keys()].join(', '),
       advice: 'Profile with --accelerator, or name another fleet',
     });
-  for (const { kernel, memory } of versions.flatMap(({ targets }) => targets))
-    checkTarget(fleet, accelerator, known, kernel, memory);
+  for (const { kernel, memory } of targets) checkTarget(fleet, accelerator, known, kernel, memory);
 }
 
 function checkTarget(
@@ -98,8 +115,10 @@ function sparseBranch(profiles: readonly AcceleratorProfile[]): Branch[] {
   ];
 }
 
-function shareOf({ fasterBelowNonZeroShare }: SparseProfile): number {
-  return fasterBelowNonZeroShare ?? 0;
+/** 0 where it never was faster by enough: a ratio of about 1 may be noise. */
+function shareOf({ compared, fasterBelowNonZeroShare }: SparseProfile): number {
+  const isWorthIt = compared.some(({ ratio }) => ratio * (1 - WORTH_A_BRANCH) >= 1);
+  return isWorthIt ? (fasterBelowNonZeroShare ?? 0) : 0;
 }
 
 /** To two digits: a threshold that was measured has no more. */
@@ -142,7 +161,7 @@ function policyText(
     ...profiles.map((profile) => `# ${measuredOn(profile)}`),
     'apiVersion: millrace/v1',
     'kind: RoutingPolicy',
-    `name: ${name}`,
+    `name: ${plain(name)}`,
     'version: 1',
     ...(signals.length === 0 ? [] : ['signals:', ...signals.map(([signal, type]) => `  ${signal}: ${type}`)]),
     'tree:',
@@ -160,15 +179,20 @@ function branchLines({ id, comment, when, target }: Branch, ordered: readonly st
     `  # ${comment}`,
     `  - id: ${id}`,
     ...(when === undefined ? [] : [`    when: ${when}`]),
-    `    to: {accelerator: ${accelerator}, kernel: ${kernel}, memory: ${memory}}`,
-    ...(fallback.length === 0 ? [] : [`    fallback: [${fallback.join(', ')}]`]),
+    `    to: {accelerator: ${plain(accelerator)}, kernel: ${plain(kernel)}, memory: ${plain(memory)}}`,
+    ...(fallback.length === 0 ? [] : [`    fallback: [${fallback.map(plain).join(', ')}]`]),
   ];
 }
 
 function measuredOn({ accelerator, backend, simulated, machine, versions }: AcceleratorProfile): string {
-  const names = versions.map(({ family, version }) => `${family}@${version}`).join(', ');
+  const names = listNames(versions.map(({ family, version }) => `${family}@${version}`));
   const where = simulated ? 'SIMULATED service times, of no device' : machine;
   return `${accelerator}: ${backend}, ${where}; ${names}`;
+}
+
+/** A name as YAML; some would be read as something else. */
+function plain(name: string): string {
+  return /^(true|false|null)$/i.test(name) ? JSON.stringify(name) : name;
 }
 
 function shown({ accelerator, kernel, memory }: MeasuredTarget): string {

@@ -24,9 +24,9 @@ const BY_ITS_OWN_RULE = 'sparse';
 /** Targets that were measured for every version that all of the profiles have. Empty where no version is in all of them. */
 export function measuredTargets(profiles: readonly AcceleratorProfile[]): MeasuredTarget[] {
   const common = commonVersions(profiles);
-  if (common.length === 0) return [];
+  if (common.size === 0) return [];
   return profiles.flatMap(({ accelerator, versions }) => {
-    const wanted = versions.filter((version) => common.includes(nameOf(version)));
+    const wanted = versions.filter((version) => common.has(nameOf(version)));
     const targets = wanted[0]?.targets ?? [];
     return targets.flatMap(({ kernel, memory }) => {
       const costs = wanted.flatMap((version) => costOf(version, kernel, memory));
@@ -51,8 +51,17 @@ export function stretches(targets: readonly MeasuredTarget[], candidatesMax: num
   return [...found, { upTo: undefined, target: current }];
 }
 
-export function fastest(targets: readonly MeasuredTarget[], candidates: number): MeasuredTarget | undefined {
-  return targets.toSorted((a, b) => a.costMs(candidates) - b.costMs(candidates))[0];
+/** The first of those that are equal. Asked for every number of candidates, so without sorting. */
+function fastest(targets: readonly MeasuredTarget[], candidates: number): MeasuredTarget | undefined {
+  let found: MeasuredTarget | undefined;
+  let leastMs = Number.POSITIVE_INFINITY;
+  for (const target of targets) {
+    const ms = target.costMs(candidates);
+    if (found !== undefined && !(ms < leastMs)) continue;
+    found = target;
+    leastMs = ms;
+  }
+  return found;
 }
 
 interface VersionCost {
@@ -65,7 +74,7 @@ function costOf({ targets, typicalRows }: VersionProfile, kernel: string, memory
   return target === undefined ? [] : [{ model: costModelOf(target), rows: typicalRows }];
 }
 
-export function costModelOf({ features, coefficients }: TargetProfile): CostModel {
+function costModelOf({ features, coefficients }: TargetProfile): CostModel {
   return parseCostModel({ format: 1, unit: 'ms', features, coefficients });
 }
 
@@ -74,9 +83,9 @@ function geometricMean(costs: readonly VersionCost[], candidates: number): numbe
   return Math.exp(logs.reduce((sum, log) => sum + log, 0) / logs.length);
 }
 
-function commonVersions(profiles: readonly AcceleratorProfile[]): string[] {
-  const named = profiles.map(({ versions }) => versions.map(nameOf));
-  return (named[0] ?? []).filter((name) => named.every((names) => names.includes(name)));
+function commonVersions(profiles: readonly AcceleratorProfile[]): Set<string> {
+  const named = profiles.map(({ versions }) => new Set(versions.map(nameOf)));
+  return new Set([...(named[0] ?? [])].filter((name) => named.every((names) => names.has(name))));
 }
 
 function nameOf({ family, version }: VersionProfile): string {

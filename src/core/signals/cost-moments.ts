@@ -12,6 +12,9 @@ export interface BatchShape {
 export const MOMENT_FEATURES = ['1', 'N', 'T', 'N*T'] as const;
 const SIZE = MOMENT_FEATURES.length;
 
+/** A clock may not tell two moments apart. */
+const MS_MIN = 1e-6;
+
 /** The pairs of features, each once. */
 const PAIRS = MOMENT_FEATURES.flatMap((_, i) =>
   MOMENT_FEATURES.slice(i).map((__, more) => [i, i + more] as const),
@@ -37,9 +40,9 @@ function nameOf(i: number, j: number): string {
 export class CostMomentSum {
   readonly #sums = new Float64Array(MOMENT_NAMES.length);
 
-  /** Batches that took no time say nothing, and are left out. */
+  /** Batches that took no time that a clock tells say nothing, and are left out: one of them would outweigh all others. */
   add({ requests, candidates, rows, candidateRows }: BatchShape, ms: number): void {
-    if (!(ms > 0) || !Number.isFinite(ms)) return;
+    if (!(ms >= MS_MIN) || !Number.isFinite(ms)) return;
     const weighted = [requests / ms, candidates / ms, rows / ms, candidateRows / ms];
     const sums = this.#sums;
     sums[0] = (sums[0] ?? 0) + 1;
@@ -61,6 +64,19 @@ export class CostMomentSum {
 /** Coefficients ≥ 0, in the order of `MOMENT_FEATURES`. */
 export function fitMoments(moments: CostMoments): number[] {
   return notNegativeSolution(equationsOf(moments));
+}
+
+/** Of the square of the mean: requests whose candidates spread by less than a tenth of their number tell no base from a slope. */
+const SPREAD_MIN = 0.01;
+
+/**
+ * Whether the batches differ in candidates for each request, so that what a request takes and what a candidate takes can be told apart. Where they do
+ * not, many fits are as good, and one of them says that candidates cost nothing.
+ */
+export function tellsCandidatesApart(moments: CostMoments): boolean {
+  const { products } = equationsOf(moments);
+  const [[ones = 0, both = 0] = [], [, candidates = 0] = []] = products;
+  return ones * candidates > (1 + SPREAD_MIN) * both * both;
 }
 
 /** Root of the mean square of the relative error, over the batches. NaN where there was none. */

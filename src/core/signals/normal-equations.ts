@@ -1,4 +1,6 @@
 const SINGULAR = 1e-12;
+/** Smaller ones, beside the largest, are what rounding left. */
+const ROUNDING = 1e-10;
 
 /** Of a linear fit of ones: for features f of each sample, Σ fᵢ·fⱼ and Σ fᵢ. Symmetric; those of more samples are added up. */
 export interface NormalEquations {
@@ -28,7 +30,9 @@ function solve({ products, sums }: NormalEquations): number[] {
     const length = lengths[n] ?? 1;
     return [...row.map((value, m) => value / length / (lengths[m] ?? 1)), (sums[n] ?? 0) / length];
   });
-  return eliminate(system).map((value, n) => value / (lengths[n] ?? 1));
+  const scaled = eliminate(system);
+  const noise = ROUNDING * Math.max(...scaled.map(Math.abs));
+  return scaled.map((value, n) => (Math.abs(value) <= noise ? 0 : value / (lengths[n] ?? 1)));
 }
 
 /** Gauss and Jordan, with the largest pivot of a column. */

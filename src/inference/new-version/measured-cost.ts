@@ -97,7 +97,8 @@ export function costText(
     coefficients,
     error,
     grid,
-  }: Omit<MeasuredCost, 'grid'> & { grid: Partial<MeasuredCost['grid']> },
+    typicalRows,
+  }: Omit<MeasuredCost, 'grid'> & { grid: Partial<MeasuredCost['grid']>; typicalRows?: number },
   machine = `${arch()}, ${availableParallelism()} cores, onnxruntime ${env.versions.node ?? ''}, time of 1 thread`,
 ): string {
   const cost = {
@@ -109,6 +110,7 @@ export function costText(
     coefficients,
     medianRelativeError: Number(error.median.toFixed(4)),
     p95RelativeError: Number(error.p95.toFixed(4)),
+    ...(typicalRows === undefined ? {} : { typicalRows }),
     grid: { B: 1, ...grid },
     machine,
   };

@@ -24,8 +24,8 @@ export type SessionCommand =
 
 export type SessionAnswer =
   | { kind: 'created'; session: number; signature: GraphSignature; sparse?: SparseSession }
-  /** `density`: of what was multiplied over its non-zeros. */
-  | { kind: 'ran'; slab: ArrayBuffer; density?: Density }
+  /** `computeMs`: as the thread itself saw it; `density`: of what was multiplied over its non-zeros. */
+  | { kind: 'ran'; slab: ArrayBuffer; computeMs: number; density?: Density }
   | { kind: 'released' }
   /** `slab`: that of a failed run. */
   | { kind: 'failed'; message: string; slab?: ArrayBuffer };

@@ -5,11 +5,12 @@ import type { SessionAnswer, SessionCall, SessionCommand, SessionReply } from '.
 
 type Answered<Kind extends SessionAnswer['kind']> = Extract<SessionAnswer, { kind: Kind }>;
 
-type Ran = Answered<'ran' | 'failed'> & { computeMs: number };
+/** `computeMs` of a call that failed: from when the thread was free for it to its answer. */
+type Ran = Answered<'ran'> | (Answered<'failed'> & { computeMs: number });
 
 interface Settled {
   answer: SessionAnswer;
-  computeMs: number;
+  elapsedMs: number;
 }
 
 /** The near side of a session thread. Commands run in the order of the calls. */
@@ -17,8 +18,8 @@ export interface SessionThread {
   /** The graph's bytes go to the thread and do not come back. */
   create(command: Extract<SessionCommand, { kind: 'create' }>): Promise<Answered<'created' | 'failed'>>;
   /**
-   * The command's slab goes to the thread and comes back, as another object, with the answer. `computeMs` is the time from when the
-   * thread was free for the call to its answer.
+   * The command's slab goes to the thread and comes back, as another object, with the answer. `computeMs` is what the call took in the thread: the
+   * way there and back, which a call that waits in it hides, is not in it.
    */
   run(command: Extract<SessionCommand, { kind: 'run' }>): Promise<Ran>;
   release(session: number): Promise<void>;
@@ -72,8 +73,9 @@ class WorkerSessionThread implements SessionThread {
   }
 
   async run(command: Extract<SessionCommand, { kind: 'run' }>): Promise<Ran> {
-    const { answer, computeMs } = await this.#call(command, [command.slab]);
-    return { ...expectKind('ran', answer), computeMs };
+    const { answer, elapsedMs } = await this.#call(command, [command.slab]);
+    const ran = expectKind('ran', answer);
+    return ran.kind === 'ran' ? ran : { ...ran, computeMs: elapsedMs };
   }
 
   async release(session: number): Promise<void> {
@@ -100,9 +102,9 @@ class WorkerSessionThread implements SessionThread {
     this.#waiting.delete(call);
     if (this.#waiting.size === 0) this.#worker.unref();
     const endMs = this.#clock.monotonicMs();
-    const computeMs = endMs - Math.max(waiting?.sentMs ?? endMs, this.#idleSinceMs);
+    const elapsedMs = endMs - Math.max(waiting?.sentMs ?? endMs, this.#idleSinceMs);
     this.#idleSinceMs = endMs;
-    waiting?.resolve({ answer, computeMs });
+    waiting?.resolve({ answer, elapsedMs });
   }
 
   #ended(): void {

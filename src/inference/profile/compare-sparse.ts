@@ -1,8 +1,9 @@
 import { type Compared, crossover } from '../../core/profile/crossover.ts';
 import type { SparseProfile } from '../../core/profile/profile.ts';
 import { timesInTurns } from '../times-in-turns.ts';
+import { largestFitting } from './grid.ts';
 import type { FloatCounts } from './made-item.ts';
-import { computeMs, kernelsOf, type Measuring, MS_MIN, rounded } from './measuring.ts';
+import { computeMs, kernelsOf, type Measuring, MS_MIN, rounded, usualRows } from './measuring.ts';
 
 const [DENSE, SPARSE] = ['dense', 'sparse'];
 const BATCHES = [
@@ -14,7 +15,7 @@ const ZERO_SHARES = [0, 0.5, 0.7, 0.8, 0.9, 0.96, 0.99];
 
 /** Where the sparse kernel overtakes the dense one, by batch; none where the version cannot be run by both, or has no floats per candidate. */
 export async function compareSparse(measuring: Measuring, measureMs: number): Promise<SparseProfile[]> {
-  const { capabilities, items, version } = measuring;
+  const { capabilities, items } = measuring;
   const kernels = kernelsOf(measuring);
   const memory = capabilities.memories[0];
   const both = kernels.includes(SPARSE) && kernels.includes(DENSE) && items.hasCandidateFloats;
@@ -22,7 +23,7 @@ export async function compareSparse(measuring: Measuring, measureMs: number): Pr
   const batches = BATCHES.filter((batch) => fits(measuring, batch.candidates));
   const profiles: SparseProfile[] = [];
   for (const batch of batches) {
-    const rows = items.hasSequence ? Math.min(version.typicalRows, version.limits.sequenceLengthMax) : 0;
+    const rows = usualRows(measuring);
     const batchMs = measureMs / batches.length;
     profiles.push(await compareKernels(measuring, { ...batch, rows, memory, measureMs: batchMs }));
   }
@@ -30,8 +31,7 @@ export async function compareSparse(measuring: Measuring, measureMs: number): Pr
 }
 
 function fits({ version: { limits }, items }: Measuring, candidates: number): boolean {
-  const bytes = items.bytes({ candidates, rows: limits.sequenceLengthMax });
-  return candidates <= limits.candidatesMax && bytes <= limits.tensorBytesMax;
+  return candidates <= largestFitting(limits, items, limits.sequenceLengthMax);
 }
 
 interface ComparedBatch {

@@ -33,10 +33,10 @@ function within(sizes: readonly number[], min: number, max: number): number[] {
   return kept.length > 0 ? kept : [max];
 }
 
-/** Most candidates with which a request's tensors are within its bytes. */
-function largestFitting(
+/** Most candidates that a request of such sequences may have: its tensors are within its bytes. */
+export function largestFitting(
   { candidatesMax, tensorBytesMax }: ModelLimits,
-  items: ItemMaker,
+  items: Pick<ItemMaker, 'bytes'>,
   rows: number,
 ): number {
   const bytesOf = (candidates: number): number => items.bytes({ candidates, rows });

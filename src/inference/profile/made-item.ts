@@ -1,6 +1,6 @@
 import { own } from '../../core/own.ts';
 import { type InputContract, isSequence } from '../../core/request/family.ts';
-import { ELEMENT_BYTES, type Tensor } from '../../core/request/tensor.ts';
+import { type Datatype, ELEMENT_BYTES, type Tensor } from '../../core/request/tensor.ts';
 import type { ScoreItem } from '../../ports/accelerator.ts';
 import type { Golden } from '../repository/golden.ts';
 import type { ModelVersion } from '../repository/model-version.ts';
@@ -24,7 +24,7 @@ export interface FloatCounts {
 export class ItemMaker {
   readonly #version: ModelVersion;
   /** By input. */
-  readonly #values: ReadonlyMap<string, readonly number[]>;
+  readonly #values: ReadonlyMap<string, GoldenValues>;
   readonly #random: { next(): number };
 
   constructor(version: ModelVersion, golden: Golden, random: { next(): number }) {
@@ -88,21 +88,34 @@ export class ItemMaker {
     const dims = dimsOf(input, shape);
     const length = sizeOf(dims);
     const zeroShare = side === 'candidate' && isFloats(input) ? shape.zeroShare : undefined;
-    const next = this.#drawing(this.#values.get(name) ?? [], zeroShare);
+    const { floats, longs } = this.#values.get(name) ?? NO_VALUES;
+    const nextFloat = this.#drawing(floats, zeroShare);
     const values = isFloats(input)
-      ? Float32Array.from({ length }, next)
-      : BigInt64Array.from({ length }, () => BigInt(next()));
+      ? Float32Array.from({ length }, nextFloat)
+      : BigInt64Array.from({ length }, () => this.#oneOf(longs) ?? 0n);
     return { name, datatype, shape: dims, contents: Buffer.from(values.buffer) };
   }
 
   #drawing(values: readonly number[], zeroShare: number | undefined): () => number {
     const random = this.#random;
     const drawn = zeroShare === undefined ? values : values.filter((value) => value !== 0);
-    const draw = (): number =>
-      drawn.length === 0 ? 1 - random.next() : (drawn[Math.floor(random.next() * drawn.length)] ?? 0);
+    const draw = (): number => this.#oneOf(drawn) ?? 1 - random.next();
     return zeroShare === undefined ? draw : () => (random.next() < zeroShare ? 0 : draw());
   }
+
+  #oneOf<Value>(values: readonly Value[]): Value | undefined {
+    return values.length === 0 ? undefined : values[Math.floor(this.#random.next() * values.length)];
+  }
 }
+
+/** What the golden cases have of an input: one of the two, by its datatype. */
+interface GoldenValues {
+  readonly floats: readonly number[];
+  /** A hash that stands for an id may need all of its bits. */
+  readonly longs: readonly bigint[];
+}
+
+const NO_VALUES: GoldenValues = { floats: [], longs: [] };
 
 function isFloats({ datatype }: InputContract): boolean {
   return datatype === 'FP32';
@@ -125,18 +138,20 @@ function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
 
-function goldenValues(golden: Golden, name: string): number[] {
-  return golden.cases.flatMap(({ inputs }) => {
-    const tensor = own(inputs, name);
-    if (tensor === undefined) return [];
-    return tensor.datatype === 'FP32' ? [...floatsIn(tensor.contents)] : longsIn(tensor.contents);
-  });
+function goldenValues({ cases }: Golden, name: string): GoldenValues {
+  const tensors = cases.flatMap(({ inputs }) => own(inputs, name) ?? []);
+  const contentsOf = (datatype: Datatype): Buffer[] =>
+    tensors.filter((tensor) => tensor.datatype === datatype).map(({ contents }) => contents);
+  return {
+    floats: contentsOf('FP32').flatMap((contents) => [...floatsIn(contents)]),
+    longs: contentsOf('INT64').flatMap(longsIn),
+  };
 }
 
 function floatsIn(contents: Buffer): Float32Array {
   return Float32Array.from({ length: contents.length / 4 }, (_, n) => contents.readFloatLE(4 * n));
 }
 
-function longsIn(contents: Buffer): number[] {
-  return Array.from({ length: contents.length / 8 }, (_, n) => Number(contents.readBigInt64LE(8 * n)));
+function longsIn(contents: Buffer): bigint[] {
+  return Array.from({ length: contents.length / 8 }, (_, n) => contents.readBigInt64LE(8 * n));
 }

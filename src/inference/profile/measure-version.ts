@@ -2,14 +2,23 @@ import type { BatchProfile, TargetProfile, VersionProfile } from '../../core/pro
 import { type CostSample, costError, fitCost } from '../../core/signals/fit-cost.ts';
 import { timesInTurns } from '../times-in-turns.ts';
 import { compareSparse } from './compare-sparse.ts';
-import { gridOf, type ShapeGrid, shapesOf } from './grid.ts';
+import { gridOf, largestFitting, type ShapeGrid, shapesOf } from './grid.ts';
 import type { ItemShape } from './made-item.ts';
-import { computeMs, kernelsOf, type Measuring, MS_MIN, rounded, type Target } from './measuring.ts';
+import {
+  computeMs,
+  kernelsOf,
+  type Measuring,
+  MS_MIN,
+  rounded,
+  type Target,
+  usualRows,
+} from './measuring.ts';
 
 /** Of the time: fitting a cost model is the most of it. */
 const SHARES = { targets: 0.5, batches: 0.1, sparse: 0.4 };
 
-const BATCHES = [1, 4, 16, 64].map((requests) => ({ requests, candidates: 32 }));
+/** Requests of a batch, and candidates of each. */
+const [BATCHES, CANDIDATES] = [[1, 4, 16, 64], 32];
 
 /**
  * What a version takes on an accelerator: a request alone by each kernel and memory domain, over a grid of shapes; batches; and where the sparse
@@ -70,9 +79,9 @@ async function measureBatches(measuring: Measuring): Promise<BatchProfile[]> {
   const { items, clock, measureMs, version } = measuring;
   const [target] = targetsOf(measuring);
   if (target === undefined) return [];
-  const candidates = Math.min(32, version.limits.candidatesMax);
-  const batches = BATCHES.map((batch) => ({ ...batch, candidates }));
-  const rows = items.hasSequence ? Math.min(version.typicalRows, version.limits.sequenceLengthMax) : 0;
+  const rows = usualRows(measuring);
+  const candidates = Math.min(CANDIDATES, largestFitting(version.limits, items, rows));
+  const batches = BATCHES.map((requests) => ({ requests, candidates }));
   const calls = batches.map((batch) =>
     callOf(measuring, target, new Array<ItemShape>(batch.requests).fill({ candidates, rows })),
   );

@@ -23,6 +23,12 @@ export interface Target {
 export const MS_MIN = 1e-6;
 const DIGITS = 4;
 
+/** Rows of the sequences of a request of which nothing is known; a required sequence has one at least. */
+export function usualRows({ items, version: { typicalRows, limits } }: Measuring): number {
+  if (!items.hasSequence) return 0;
+  return Math.min(Math.max(typicalRows, items.mayBeWithoutRows ? 0 : 1), limits.sequenceLengthMax);
+}
+
 export function kernelsOf({ model, capabilities }: Measuring): readonly string[] {
   return model.kernels ?? capabilities.kernels;
 }

@@ -1,15 +1,23 @@
 import { z } from 'zod';
+import { MillraceError } from '../../core/errors.ts';
+import { NAME, NAME_ALLOWED } from '../../core/policy/parse-tree.ts';
 import type { AcceleratorProfile } from '../../core/profile/profile.ts';
-import { parseAs, readJson } from '../repository/parse-file.ts';
+import { parseCostModel } from '../../core/signals/cost-model.ts';
+import { problemsIn } from '../repository/parse-file.ts';
 import { strictObject } from '../repository/strict-object.ts';
 
-/** What goes into a policy's text as it is. */
-const name = z.string().regex(/^[A-Za-z][A-Za-z0-9._-]{0,127}$/, 'must be a name');
+/** What goes into a policy's text: what a fleet calls it. */
+const name = z.string().regex(NAME, `must be a name: ${NAME_ALLOWED}`);
+/** As the folders of a model repository. */
+const family = z
+  .string()
+  .max(128)
+  .regex(/^[a-z][a-z0-9-]*$/, 'must match [a-z][a-z0-9-]*');
 const line = z
   .string()
   .max(500)
   .regex(/^[\x20-\x7e\u00a0-\uffff]*$/, 'must be one line');
-const version = z.string().regex(/^[1-9]\d{0,8}$/, 'must be the number of a version');
+const version = z.string().regex(/^[1-9]\d{0,15}$/, 'must be the number of a version');
 const positive = z.number().positive();
 const notNegative = z.number().nonnegative();
 const share = z.number().min(0).max(1);
@@ -26,7 +34,12 @@ const target = strictObject({
   p95RelativeError: notNegative,
   shapes: z.array(sample).max(ITEMS_MAX),
   heldOut: z.array(sample).max(ITEMS_MAX),
-}).refine(({ coefficients }) => coefficients.some((value) => value > 0), 'predicts no time at all');
+})
+  .refine(({ coefficients }) => coefficients.some((value) => value > 0), 'predicts no time at all')
+  .superRefine(({ features, coefficients }, context) => {
+    const message = refusalOf({ format: 1, unit: 'ms', features, coefficients });
+    if (message !== undefined) context.addIssue({ code: 'custom', message });
+  });
 
 const batch = strictObject({
   kernel: name,
@@ -56,7 +69,7 @@ const schema = strictObject({
   versions: z
     .array(
       strictObject({
-        family: name,
+        family,
         version,
         digest: line,
         synthetic: z.boolean(),
@@ -69,10 +82,34 @@ const schema = strictObject({
       }),
     )
     .max(VERSIONS_MAX),
-  failed: z.array(strictObject({ family: name, version, reason: z.string() })).max(VERSIONS_MAX),
+  failed: z.array(strictObject({ family, version, reason: z.string() })).max(VERSIONS_MAX),
 });
 
-/** @throws MillraceError INVALID_MODEL with the file, the path in it and what is allowed there */
+function refusalOf(costModel: unknown): string | undefined {
+  try {
+    parseCostModel(costModel);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** @throws MillraceError INVALID_CONFIG with the file, the path in it and what is allowed there */
 export function readProfile(file: string, text: string): AcceleratorProfile {
-  return parseAs(file, schema, readJson(file, text));
+  const parsed = schema.safeParse(jsonIn(file, text));
+  if (parsed.success) return parsed.data;
+  throw noProfile(file, problemsIn(parsed.error), parsed.error);
+}
+
+function jsonIn(file: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw noProfile(file, 'is not JSON', cause);
+  }
+}
+
+function noProfile(file: string, what: string, cause: unknown): MillraceError {
+  const advice = '`millrace profile --out` writes one.';
+  return new MillraceError('INVALID_CONFIG', `${file} is no profile: ${what}`, { advice, cause });
 }

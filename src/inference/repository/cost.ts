@@ -15,12 +15,15 @@ export const costSchema = strictObject({
   /** Of one that live batches were fitted to: root of the mean square. */
   rmsRelativeError: z.number().optional(),
   measured: z.record(z.string(), z.number()).optional(),
+  /** Where the grid's median is not it. */
+  typicalRows: z.int().min(0).optional(),
   grid: z.looseObject({ N: z.array(z.int()).min(1), T: z.array(z.int()).min(1) }),
   machine: z.string(),
 });
 
-/** Rows of a sequence that is assumed where nothing is known of the request: the median of those that the model was fitted on. */
+/** Rows of a sequence that is assumed where nothing is known of the request: what the file says, else the median of those that the model was fitted on. */
 export function typicalRows(cost: z.output<typeof costSchema>): number {
+  if (cost.typicalRows !== undefined) return cost.typicalRows;
   const rows = cost.grid.T.toSorted((a, b) => a - b);
   return rows[rows.length >> 1] ?? 0;
 }

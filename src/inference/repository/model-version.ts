@@ -60,7 +60,7 @@ export interface ModelVersion {
   typicalRows: number;
   /** `sha256:<hex>` of the graph's bytes. */
   digest: string;
-  files: { graph: string; golden: string };
+  files: { graph: string; golden: string; cost: string };
 }
 
 /** @throws MillraceError INVALID_MODEL where rankBy cannot be compiled. */
@@ -90,6 +90,6 @@ export function modelVersion(config: ModelConfig, cost: CostModel, typicalRows: 
     cost,
     typicalRows,
     digest: config.model.digest,
-    files: { graph: config.model.file, golden: config.golden },
+    files: { graph: config.model.file, golden: config.golden, cost: config.cost },
   };
 }

@@ -30,8 +30,12 @@ export function parseAs<Schema extends z.ZodType>(
 ): z.output<Schema> {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map((issue) => `${pathOf(issue.path)}${issue.message}`);
-  throw invalid(file, problems.join('; '), parsed.error);
+  throw invalid(file, problemsIn(parsed.error), parsed.error);
+}
+
+/** Each with its path. */
+export function problemsIn({ issues }: z.ZodError): string {
+  return issues.map(({ path, message }) => `${pathOf(path)}${message}`).join('; ');
 }
 
 function pathOf(path: readonly PropertyKey[]): string {

@@ -5,10 +5,11 @@ import { program } from '../../../src/cli/program.ts';
 import { DEAD_LETTER_RETENTION_MS, TOPICS } from '../../../src/contracts/topics.ts';
 import { millrace } from './cli.fixture.ts';
 
-/** Every command that does something, by its words. */
+/** Every command that does something, by its words; `profile` does, and has commands of its own. */
 function leaves(command: Command, words: readonly string[] = []): string[][] {
   if (command.commands.length === 0) return [[...words]];
-  return command.commands.flatMap((child) => leaves(child, [...words, child.name()]));
+  const own = words.length > 0 && command.options.length > 0 ? [[...words]] : [];
+  return [...own, ...command.commands.flatMap((child) => leaves(child, [...words, child.name()]))];
 }
 
 const commands = leaves(program(processContext()));
@@ -43,6 +44,8 @@ describe('the help', () => {
       'policy rollout status',
       'policy sign',
       'policy validate',
+      'profile',
+      'profile refit',
       'replay',
       'results',
       'score',

@@ -1,8 +1,11 @@
 import { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../../src/adapters/system/clock.ts';
+import { createOnnxCpuAccelerator } from '../../../../src/inference/onnx-cpu/accelerator.ts';
 import type { SessionCommand } from '../../../../src/inference/onnx-cpu/messages.ts';
 import { sessionThread } from '../../../../src/inference/onnx-cpu/session-thread.ts';
+import { toyVersion } from '../profile/toy-version.fixture.ts';
+import { toyItem, toyRequest } from '../toy-model.ts';
 
 function runOf(session: number): Extract<SessionCommand, { kind: 'run' }> {
   return { kind: 'run', session, slab: new ArrayBuffer(64), feeds: [], outputs: [] };
@@ -43,4 +46,23 @@ test('a thread that was closed did not die', async () => {
   await thread.close();
   await new Promise((resolve) => setImmediate(resolve));
   expect(died).toEqual([]);
+});
+
+test('a batch took what the thread saw, however late its answer is read', async () => {
+  const { repository } = await toyVersion();
+  const clock = systemClock();
+  const accelerator = createOnnxCpuAccelerator({ repository, clock });
+  const model = await accelerator.load('toy', '1');
+  const items = [toyItem(toyRequest(1, 10, 2))];
+  await model.run(items, 'dense');
+  const runs = [model.run(items, 'dense'), model.run(items, 'dense')];
+  // Both are computed meanwhile, and their answers read at once.
+  const untilMs = clock.monotonicMs() + 300;
+  while (clock.monotonicMs() < untilMs);
+  const times = (await Promise.all(runs)).map(({ computeMs }) => computeMs);
+  await accelerator.close();
+  for (const computeMs of times) {
+    expect(computeMs).toBeGreaterThan(0);
+    expect(computeMs).toBeLessThan(250);
+  }
 });

@@ -9,6 +9,10 @@ test('the typical number of rows is the median of those measured', () => {
   expect(typicalRows(cost)).toBe(4);
 });
 
+test('a cost model that says another number of rows is believed', () => {
+  expect(typicalRows(costSchema.parse({ ...toyCost(), typicalRows: 0 }))).toBe(0);
+});
+
 test.each([
   [1, 0, 0.104],
   [1, 100, 0.104 + 100 * 0.0104],
