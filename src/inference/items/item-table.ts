@@ -64,9 +64,11 @@ export class ItemTable {
   find(ids: Tensor, count: number): FoundRows {
     const rows = new Uint32Array(count);
     const isInt64 = ids.datatype === 'INT64';
-    if (isInt64 && this.manifest.ids === 'INT64') this.#findInt64(ids.contents, rows);
-    else if (isInt64) this.#findNumbersAsText(ids.contents, rows);
-    else this.#findText(ids.contents, rows);
+    if (this.manifest.ids === 'BYTES') {
+      const texts = isInt64 ? decimalsOf(ids.contents, count) : ids.contents;
+      this.#findTexts(texts, rows);
+    } else if (isInt64) this.#findInt64(ids.contents, rows);
+    else this.#findDecimals(ids.contents, rows);
     const nowhere = this.manifest.rows;
     let unknown = 0;
     for (let k = 0; k < count; k += 1) if (rows[k] === nowhere) unknown += 1;
@@ -120,38 +122,67 @@ export class ItemTable {
     }
   }
 
-  #findText(contents: Buffer, rows: Uint32Array): void {
+  /** Texts that are no numbers are in no such table. */
+  #findDecimals(contents: Buffer, rows: Uint32Array): void {
+    const values = new BigInt64Array(rows.length);
+    const odd: number[] = [];
     let at = 0;
     for (let k = 0; k < rows.length; k += 1) {
       const start = at + 4;
       at = start + contents.readUInt32LE(at);
-      rows[k] =
-        this.manifest.ids === 'BYTES'
-          ? this.#rowOfText(contents, start, at)
-          : this.#rowOfDecimal(contents, start, at);
+      const value = int64Of(contents.toString('latin1', start, at));
+      if (value === undefined) odd.push(k);
+      else values[k] = value;
     }
+    this.#findInt64(new Uint8Array(values.buffer), rows);
+    for (const k of odd) rows[k] = this.manifest.rows;
   }
 
-  #findNumbersAsText(contents: Buffer, rows: Uint32Array): void {
-    for (let k = 0; k < rows.length; k += 1) {
-      const text = Buffer.from(contents.readBigInt64LE(8 * k).toString(), 'latin1');
-      rows[k] = this.#rowOfText(text, 0, text.length);
+  /** Each with its length before it. */
+  #findTexts(contents: Buffer, rows: Uint32Array): void {
+    const count = rows.length;
+    this.#makeRoom(count);
+    const [wanted, from, until] = [this.#wanted, this.#from, this.#until];
+    let at = 0;
+    for (let k = 0; k < count; k += 1) {
+      const start = at + 4;
+      at = start + contents.readUInt32LE(at);
+      wanted[2 * k] = start;
+      wanted[2 * k + 1] = at;
+      from[k] = bucketOf(hashBytes(contents, start, at), this.#shift);
     }
+    const directory = this.#directory;
+    for (let k = 0; k < count; k += 1) {
+      const bucket = from[k] ?? 0;
+      from[k] = directory[bucket] ?? 0;
+      until[k] = directory[bucket + 1] ?? 0;
+    }
+    this.#readTextsAhead(count);
+    for (let k = 0; k < count; k += 1)
+      rows[k] = this.#rowAmong(
+        from[k] ?? 0,
+        until[k] ?? 0,
+        contents,
+        wanted[2 * k] ?? 0,
+        wanted[2 * k + 1] ?? 0,
+      );
   }
 
-  #rowOfDecimal(contents: Buffer, start: number, end: number): number {
-    const value = int64Of(contents.toString('latin1', start, end));
-    if (value === undefined) return this.manifest.rows;
-    const row = new Uint32Array(1);
-    this.#findInt64(new Uint8Array(BigInt64Array.of(value).buffer), row);
-    return row[0] ?? this.manifest.rows;
+  /** Where the texts of the first entries lie, then the texts. */
+  #readTextsAhead(count: number): void {
+    const [idOffsets, idBytes, rowOf, from] = [this.#idOffsets, this.#idBytes, this.#rowOf, this.#from];
+    let ahead = 0;
+    for (let k = 0; k < count; k += 1) {
+      const entry = from[k] ?? 0;
+      ahead ^= (idOffsets[entry] ?? 0) ^ (rowOf[entry] ?? 0);
+    }
+    for (let k = 0; k < count; k += 1) ahead ^= idBytes[idOffsets[from[k] ?? 0] ?? 0] ?? 0;
+    this.#ahead ^= ahead;
   }
 
-  #rowOfText(contents: Uint8Array, start: number, end: number): number {
-    const bucket = bucketOf(hashBytes(contents, start, end), this.#shift);
-    const last = this.#directory[bucket + 1] ?? 0;
-    for (let entry = this.#directory[bucket] ?? 0; entry < last; entry += 1)
-      if (this.#isId(entry, contents, start, end)) return this.#rowOf[entry] ?? this.manifest.rows;
+  #rowAmong(first: number, end: number, contents: Uint8Array, start: number, last: number): number {
+    for (let entry = first; entry < end; entry += 1)
+      if (this.#isId(entry, contents, start, last)) return this.#rowOf[entry] ?? this.manifest.rows;
     return this.manifest.rows;
   }
 
@@ -220,6 +251,16 @@ export class ItemTable {
         out[to] = (source[from] ?? 0) * (scales[column] ?? 0);
     }
   }
+}
+
+/** INT64 ids as a tensor of their decimal texts. */
+function decimalsOf(contents: Buffer, count: number): Buffer {
+  const elements = Array.from({ length: count }, (_, k) => {
+    const text = Buffer.from(`0000${contents.readBigInt64LE(8 * k)}`, 'latin1');
+    text.writeUInt32LE(text.length - 4);
+    return text;
+  });
+  return Buffer.concat(elements);
 }
 
 /** One id of a tensor of ids, as people write it. */

@@ -95,6 +95,11 @@ describe('an item table', () => {
     expect(lookUp(texts, numberIds([7n, -9n, 8n]))).toEqual({ rows: [[1], [2], [2]], unknown: 1 });
     expect(lookUp(texts, textIds(['007', '07', '7']))).toEqual({ rows: [[3], [2], [1]], unknown: 1 });
     expect(lookUp(numbers, textIds(['007', '+7', '', '9223372036854775808'])).unknown).toBe(4);
+    const zero = await readTable({ ids: ['0', '7'], rows: [[5], [7]] });
+    expect(lookUp(zero, textIds(['zero', '0', '00', '7']))).toEqual({
+      rows: [[6], [5], [6], [7]],
+      unknown: 2,
+    });
   });
 
   it.each([
