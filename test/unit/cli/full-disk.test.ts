@@ -54,7 +54,7 @@ describe('a command whose disk takes no more', () => {
       mkdirSync(out);
       const { err, exitCode } = within(blocks, [...name.split(' '), ...argsIn(place)]);
       expect(err).toMatch(
-        /^millrace: .* cannot be written: it would be larger than a file may be here .*ulimit/,
+        /^millrace: .* cannot be written: it would be larger than a file may be here .*ulimit/m,
       );
       expect(err).not.toContain('not foreseen');
       expect(exitCode).toBe(2);
