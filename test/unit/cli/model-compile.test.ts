@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { twoGraphsText } from '../../../src/cli/model-compile.ts';
 import { readGraph } from '../../../src/inference/onnx-file/read-graph.ts';
 import { writeGraph } from '../../../src/inference/onnx-file/write-graph.ts';
 import { crossNetwork, deepCrossAttention, type Model, perceptron } from '../inference/rocs/models.ts';
@@ -22,6 +23,7 @@ describe('model compile', () => {
     const ran = await millrace(['model', 'compile', file, ...SIDES, '--out', out]);
     expect(ran).toMatchObject({ exitCode: 0, err: '' });
     expect(ran.out).toMatch(/the same scores on 11 made-up batches/);
+    expect(ran.out).toContain('the two graphs give the same bits as the one\n');
     // Two layers of 32 × 32, of which 8 × 8 are the candidate's alone, 32 × 16 of which 8 × 16, and 16.
     expect(ran.out).toContain('multiplications per candidate: 272 of 2.6 k are left (11 %)');
     const names = (name: string) =>
@@ -36,7 +38,8 @@ describe('model compile', () => {
     const inputs = ['--request-inputs', 'history,user', '--candidate-inputs', 'item', '--json'];
     const ran = await millrace(['model', 'compile', file, ...inputs, '--out', out]);
     const report = JSON.parse(ran.out);
-    expect(report).toMatchObject({ usesTiles: true, verified: { batches: 11 } });
+    const twoGraphs = { sameBits: true, difference: 0 };
+    expect(report).toMatchObject({ usesTiles: true, verified: { batches: 11, twoGraphs } });
     expect(report.throughput.map((each: { candidates: number }) => each.candidates)).toEqual([
       64, 256, 1_024,
     ]);
@@ -53,6 +56,12 @@ describe('model compile', () => {
     expect(ran.err).toMatch(/warning: less than a third .* is shared: .*docs\/models\.md/);
     const json = await millrace(['model', 'compile', file, ...SIDES, '--out', out, '--force', '--json']);
     expect(JSON.parse(json.out).multiplications).toEqual({ given: 5_376, candidate: 4_352 });
+  });
+
+  it('says where the two graphs round otherwise than the one', () => {
+    expect(twoGraphsText({ sameBits: false, difference: 1.25e-7 })).toMatch(
+      /the same scores as the one, not the same bits \(largest difference 1\.[23]e-7 of the largest score\)/,
+    );
   });
 
   it('writes over nothing unless it is told to, and never over the model itself', async () => {
