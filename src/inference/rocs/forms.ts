@@ -1,4 +1,6 @@
 import { InferenceSession, Tensor } from 'onnxruntime-node';
+import { cutText } from '../../core/cut-text.ts';
+import { MillraceError } from '../../core/errors.ts';
 import type { Dim, OnnxGraph } from '../onnx-file/graph.ts';
 import { writeGraph } from '../onnx-file/write-graph.ts';
 import { type Compiled, compileGraph, type InputGroups } from './compile.ts';
@@ -117,6 +119,8 @@ function open(graph: OnnxGraph): Promise<InferenceSession> {
     intraOpNumThreads: 1,
     interOpNumThreads: 1,
     logSeverityLevel: 4,
+  }).catch((cause: unknown) => {
+    throw refusedByRuntime(`ONNX Runtime does not open ${cutText(graph.name, NAME_SHOWN_MAX)}`, cause);
   });
 }
 
@@ -124,13 +128,28 @@ async function run(
   session: InferenceSession,
   feeds: Record<string, InferenceSession.OnnxValueMapType[string]>,
 ): Promise<Outputs> {
-  const outputs = await session.run(taken(session, feeds));
+  const outputs = await session.run(taken(session, feeds)).catch((cause: unknown) => {
+    throw refusedByRuntime('ONNX Runtime does not run the model on made-up inputs', cause);
+  });
   return new Map(
     Object.entries(outputs).map(([name, { data }]) => {
-      if (!(data instanceof Float32Array)) throw new TypeError(`${name} is not FP32`);
-      return [name, data];
+      if (data instanceof Float32Array) return [name, data];
+      throw new MillraceError('INVALID_MODEL', `output ${name} is not of 32-bit floats`, {
+        allowed: 'FLOAT (FP32)',
+        advice: 'Export the model with scores alone as outputs.',
+      });
     }),
   );
+}
+
+/** ONNX Runtime quotes names of the graph, whatever their length. */
+const QUOTED_MAX = 1_024;
+const NAME_SHOWN_MAX = 128;
+
+/** What the runtime says of a model, on one line. */
+export function refusedByRuntime(what: string, cause: unknown): MillraceError {
+  const reason = (cause instanceof Error ? cause.message : String(cause)).replaceAll(/\s+/g, ' ');
+  return new MillraceError('INVALID_MODEL', `${what}: ${cutText(reason, QUOTED_MAX)}`, { cause });
 }
 
 function taken(

@@ -2,8 +2,11 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { twoGraphsText } from '../../../src/cli/model-compile.ts';
+import { float32 } from '../../../src/inference/onnx-file/constant.ts';
 import { readGraph } from '../../../src/inference/onnx-file/read-graph.ts';
-import { writeGraph } from '../../../src/inference/onnx-file/write-graph.ts';
+import { intAttribute, writeGraph } from '../../../src/inference/onnx-file/write-graph.ts';
+import { withShapes } from '../inference/new-version/small-models.ts';
+import { GraphBuilder } from '../inference/rocs/graph-builder.ts';
 import { crossNetwork, deepCrossAttention, type Model, perceptron } from '../inference/rocs/models.ts';
 import { millrace } from './cli.fixture.ts';
 import { temporaryFolder } from './temporary-folder.ts';
@@ -111,6 +114,31 @@ describe('model compile', () => {
     const ran = await millrace(['model', 'compile', file, ...inputs, '--out', out]);
     expect(ran.exitCode).not.toBe(0);
     expect(ran.err).toMatch(reason);
+  });
+
+  it('refuses a request of one row, and says what takes it', async () => {
+    const model = crossNetwork(24, 8, 1);
+    const { file, out } = written({ ...model, graph: withShapes(model.graph, { user: [1, 24] }) });
+    const ran = await millrace(['model', 'compile', file, ...SIDES, '--out', out]);
+    expect(ran).toMatchObject({
+      exitCode: 2,
+      err: expect.stringMatching(/fixed number of rows.*model init/),
+    });
+  });
+
+  it('tells what the runtime says of a model that it does not run, as one line', async () => {
+    const b = new GraphBuilder();
+    const beyond = b.node('Add', [b.input('item'), b.constant(float32([], [100]))]);
+    const picked = b.node('Gather', [b.weights([3, 1]), b.node('Cast', [beyond], [intAttribute('to', 7)])]);
+    const graph = b.build({ from: b.node('Mul', [picked, b.input('user', 1)]), shape: [1] });
+    const { file, out } = written({ graph, groups: [] });
+    const ran = await millrace(['model', 'compile', file, ...SIDES, '--out', out]);
+    expect(ran).toMatchObject({
+      exitCode: 2,
+      err: expect.stringMatching(
+        /^millrace: ONNX Runtime does not run the model on made-up inputs: .*Gather.*\n$/,
+      ),
+    });
   });
 
   it('refuses what is no model', async () => {
