@@ -12,14 +12,13 @@ const compiled = join(root, 'dist', 'src', 'cli', 'main.js');
 // Node refuses to strip types under node_modules, so an install runs what was compiled when it was packed.
 const isClone = existsSync(source) && !root.split(sep).includes('node_modules');
 const entry = isClone ? source : compiled;
-// From 22.18 Node strips types unasked; what is compiled needs what commander needs.
-const minimum = isClone ? [22, 18] : [22, 12];
+// What the Kafka client asks for; as `engines` in package.json says, which an old Node could not be trusted to have read.
+const minimum = [22, 22];
 
 const node = isRecent(process.versions.node) ? process.execPath : packagedNode(root);
 if (node === undefined) {
-  fail(
-    `millrace: Node >= 22.18 is needed, this is ${process.versions.node}: install a newer one, or run npm install in ${root}`,
-  );
+  const advice = isClone ? `install a newer one, or run npm install in ${root}` : 'install a newer one';
+  fail(`millrace: Node >= ${minimum.join('.')} is needed, this is ${process.versions.node}: ${advice}`);
 } else if (!existsSync(entry)) {
   fail(`millrace: ${entry} is missing: this is neither a clone nor a whole install`);
 } else {

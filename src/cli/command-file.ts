@@ -6,6 +6,7 @@ import {
   type Signature,
 } from '../contracts/records.ts';
 import { MillraceError } from '../core/errors.ts';
+import { notJson } from './not-json.ts';
 
 /**
  * A command as a file, from who signs it to who co-signs or sends it: JSON, so that the second person reads what the signature is for. The body
@@ -64,7 +65,14 @@ export function readCommandText(text: string, file: string): ControlCommand {
   try {
     content = JSON.parse(text);
   } catch (error) {
-    throw new MillraceError('INVALID_COMMAND', `${file} is not JSON: ${String(error)}`, { cause: error });
+    throw notJson(
+      'INVALID_COMMAND',
+      { file, text, cause: error },
+      {
+        allowed: 'a file that --out of a millrace command wrote',
+        advice: 'Name one, or write it with --out',
+      },
+    );
   }
   const parsed = SCHEMA.safeParse(content);
   if (parsed.success) {

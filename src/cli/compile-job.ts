@@ -4,7 +4,7 @@ import { writeGraph } from '../inference/onnx-file/write-graph.ts';
 import { type Forms, openForms } from '../inference/rocs/forms.ts';
 import { countMultiplications, type Multiplications } from '../inference/rocs/multiplications.ts';
 import { measureForms, type Throughput } from '../inference/rocs/throughput.ts';
-import { type Verified, verifyForms } from '../inference/rocs/verify.ts';
+import { verifyForms } from '../inference/rocs/verify.ts';
 import type { Clock } from '../ports/clock.ts';
 import { readOnnxModel } from './onnx-model.ts';
 
@@ -25,7 +25,7 @@ export interface CompileFindings {
   /** Per candidate. */
   multiplications: Multiplications;
   usesTiles: boolean;
-  verified: Verified;
+  verified: Awaited<ReturnType<typeof verifyForms>>;
   throughput?: Throughput[];
 }
 

@@ -41,13 +41,10 @@ export function itemsBuildCommand(context: CliContext): Command {
         .choices(['float32', 'int8'])
         .default('float32'),
     )
-    .option(
-      '--default <row>',
-      'row of ids that the table does not have: mean, zeros, or id=<id>',
-      readDefault,
-      {
-        kind: 'mean',
-      } satisfies DefaultRow,
+    .addOption(
+      new Option('--default <row>', 'row of ids that the table does not have: mean, zeros, or id=<id>')
+        .argParser(readDefault)
+        .default({ kind: 'mean' } satisfies DefaultRow, 'mean'),
     )
     .requiredOption('--output <folder>', "the model version's folder, such as models/repository/ranker/1")
     .option(

@@ -61,8 +61,8 @@ Writes, from one set of weights:
 Where candidates look at a request's sequence (attention), keys and values are never copied for each of them: candidates lie in tiles of one
 request, and the graph has three more inputs that say how (tile_candidates, tile_request, candidate_slot).
 
-Before anything is written the compiled model is held against the given one on made-up batches: the same scores to 1e-5, the two graphs the same
-bits as the one, no candidate that changes another's score. A node that would let one candidate reach another is refused by its name.
+Before anything is written the compiled model is held against the given one on made-up batches: the same scores to 1e-5 of the largest, of
+the two graphs too, and no candidate that changes another's. Whether the two graphs give the same bits as the one is said. A node that would let one candidate reach another is refused by its name.
 All of it runs in a process of its own, which is ended where it takes more than --memory-max or --time-max.
 Then it says how many multiplications are left per candidate, and warns where less than a third is shared.
 
@@ -128,6 +128,7 @@ function describe(report: Report): string {
     multiplicationsText(multiplications),
     `artefact: ${artefact.length} tensors${usesTiles ? '; candidates lie in tiles' : ''}`,
     `the same scores on ${verified.batches} made-up batches (largest difference ${verified.difference.toExponential(1)} of the largest score)`,
+    twoGraphsText(verified.twoGraphs),
     ...(rows === undefined
       ? []
       : [
@@ -138,6 +139,12 @@ function describe(report: Report): string {
     ...files.map((file) => `written: ${file}`),
     '',
   ].join('\n');
+}
+
+export function twoGraphsText({ sameBits, difference }: Report['verified']['twoGraphs']): string {
+  return sameBits
+    ? 'the two graphs give the same bits as the one'
+    : `the two graphs give the same scores as the one, not the same bits (largest difference ${difference.toExponential(1)} of the largest score)`;
 }
 
 /** `multiplications per candidate: 12 k of 21 k are left (60 %)` */

@@ -1,5 +1,11 @@
 import type { CompiledPolicy, Leaf } from '../core/policy/compile.ts';
-import type { Movement } from '../core/policy/diff.ts';
+import {
+  type ChangedTarget,
+  type LeafTarget,
+  leafTarget,
+  type Movement,
+  sameTarget,
+} from '../core/policy/diff.ts';
 import type { ModelChoice, PolicyDocument } from '../core/policy/document.ts';
 import { tableLines } from './table.ts';
 
@@ -10,9 +16,9 @@ export interface LeafShare {
   after: number | null;
 }
 
-/** Something that either policy says for a family or a leaf, and that no target shows. */
+/** Something that both policies say, otherwise: for a family or a leaf, whether or not a request of the corpus meets it. */
 export interface Change {
-  what: 'model' | 'fallback';
+  what: 'model' | 'target' | 'fallback';
   /** `ranker baseline`, or the leaf. */
   of: string;
   before: string | null;
@@ -37,9 +43,13 @@ export function leafShares(
   }));
 }
 
-/** Model versions and fallbacks that differ. */
+/** Model versions that differ, and targets and fallbacks of leaves that both have. */
 export function documentChanges(before: CompiledPolicy, after: CompiledPolicy): Change[] {
-  return [...modelChanges(before.document, after.document), ...fallbackChanges(before, after)];
+  return [
+    ...modelChanges(before.document, after.document),
+    ...targetChanges(before, after),
+    ...fallbackChanges(before, after),
+  ];
 }
 
 const VARIANTS = ['baseline', 'enhanced'] as const satisfies readonly (keyof ModelChoice)[];
@@ -52,6 +62,32 @@ function modelChanges(before: PolicyDocument, after: PolicyDocument): Change[] {
       const to = after.models.get(family)?.[variant] ?? null;
       return from === to ? [] : [{ what: 'model', of: `${family} ${variant}`, before: from, after: to }];
     }),
+  );
+}
+
+function targetChanges(before: CompiledPolicy, after: CompiledPolicy): Change[] {
+  const known = new Map(before.leaves.map((leaf) => [leaf.id, leaf]));
+  return after.leaves.flatMap((leaf): Change[] => {
+    const old = known.get(leaf.id);
+    if (old === undefined || sameTarget(old, leaf)) return [];
+    const [from, to] = [targetText(leafTarget(old)), targetText(leafTarget(leaf))];
+    return [{ what: 'target', of: leaf.id, before: from, after: to }];
+  });
+}
+
+/** `gpu-v100/sparse/l2`, and the variant that the leaf insists on. */
+function targetText({ accelerator, kernel, memory, variant }: LeafTarget): string {
+  return [accelerator, kernel, memory, ...(variant === null ? [] : [variant])].join('/');
+}
+
+/** What each changed request asked for, and asks for now. */
+export function changedTargetLines(changed: readonly ChangedTarget[]): string[] {
+  return tableLines(
+    ['from leaf', 'to leaf', 'from target', 'to target', 'requests', 'share'],
+    changed.map(({ leaf, from, to, requests, share }) => [
+      ...[leaf.from, leaf.to, targetText(from), targetText(to)],
+      ...[String(requests), percent(share)],
+    ]),
   );
 }
 

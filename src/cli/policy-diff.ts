@@ -3,7 +3,13 @@ import { loadSettings } from '../config/load-settings.ts';
 import { readUserFile } from '../config/user-file.ts';
 import { MillraceError } from '../core/errors.ts';
 import { type CompiledPolicy, compilePolicy, vectorSignals } from '../core/policy/compile.ts';
-import { diffPolicies, type Movement, type PolicyDiff, unexpectedChanges } from '../core/policy/diff.ts';
+import {
+  type ChangedTarget,
+  diffPolicies,
+  type Movement,
+  type PolicyDiff,
+  unexpectedChanges,
+} from '../core/policy/diff.ts';
 import type { SignalValue } from '../core/policy/document.ts';
 import { type SignalVector, toSignalVector } from '../core/policy/explain.ts';
 import type { Fleet } from '../core/policy/fleet.ts';
@@ -11,6 +17,7 @@ import { compileChecked, poolsOf } from '../wiring/policy-files.ts';
 import type { CliContext } from './context.ts';
 import {
   type Change,
+  changedTargetLines,
   changeLines,
   documentChanges,
   leafShareLines,
@@ -47,7 +54,8 @@ export function diffCommand(context: CliContext): Command {
 Both policies are checked, then decide every request of the corpus. millrace capture records one off live traffic; a line may have other fields
 beside signals and context. Without --corpus the golden tests of both are the corpus: that shows what may change, not how often.
 
-Leaves are shown with their shares by both policies, whether or not anything goes elsewhere; so are the model versions and fallbacks that differ.
+Targets are accelerator/kernel/memory, and a variant where the leaf insists on one. Leaves are shown with their shares by both policies, whether or
+not anything goes elsewhere; model versions, targets and fallbacks that differ are named, also where no request of the corpus meets them.
 
 Where the second policy says what it expects (expect: changedShare, leaves), and the corpus shows something else, the exit code is 1.
 
@@ -131,11 +139,12 @@ function goldenTests(before: CompiledPolicy, after: CompiledPolicy): SignalVecto
 }
 
 function diffLines(
-  { requests, changed, changedShare, accelerators, leaves }: PolicyDiff,
+  { requests, changed, changedShare, accelerators, leaves, changedTargets }: PolicyDiff,
   changes: readonly Change[],
   fleet: Fleet,
 ): string[] {
-  const moved = leaves.filter(({ from, to }) => from !== to);
+  const isElsewhere = ({ from, to }: Movement): boolean => from !== to;
+  const moved = leaves.filter(isElsewhere);
   const told = changeLines(changes);
   if (changed === 0 && moved.length === 0 && told.length === 0)
     return [`nothing changes: all ${requests} go where they went`];
@@ -144,16 +153,19 @@ function diffLines(
       ? `no target changes: all ${requests} go where they went`
       : `${changed} of ${requests} (${percent(changedShare)}) get another target or variant`,
     ...told,
-    ...(changed === 0 ? [] : ['', ...matrixLines(accelerators, fleet)]),
-    ...(moved.length === 0 ? [] : ['', ...movedLines(moved)]),
+    ...(accelerators.some(isElsewhere) ? ['', ...matrixLines(accelerators, fleet)] : []),
+    ...(changed === 0 ? [] : ['', ...changedTargetLines(changedTargets)]),
+    ...renamedLines(moved, changedTargets),
   ];
 }
 
-function movedLines(moved: readonly Movement[]): string[] {
-  return tableLines(
-    ['from leaf', 'to leaf', 'requests', 'share'],
-    moved.map(({ from, to, requests, share }) => [from, to, String(requests), percent(share)]),
-  );
+/** Leaves that took another's place without changing a target. */
+function renamedLines(moved: readonly Movement[], changedTargets: readonly ChangedTarget[]): string[] {
+  const changed = new Set(changedTargets.map(({ leaf }) => `${leaf.from} ${leaf.to}`));
+  const renamed = moved.filter(({ from, to }) => !changed.has(`${from} ${to}`));
+  if (renamed.length === 0) return [];
+  const rows = renamed.map(({ from, to, requests, share }) => [from, to, String(requests), percent(share)]);
+  return ['', ...tableLines(['from leaf', 'to leaf', 'requests', 'share'], rows)];
 }
 
 /** Accelerator × accelerator with the pools of each, in requests; the diagonal stays. */

@@ -71,13 +71,20 @@ function valuesOfFlags(policy: CompiledPolicy, flags: ExplainFlags): Values {
     throw new MillraceError('INVALID_CONFIG', 'say what to decide on', {
       allowed: `--signals '{"sparsityRatio": 0.8}', --context '{"surface": "feed"}', or --request <file>`,
     });
-  const numbers = parseFlag(
-    '--signals',
-    flags.signals,
-    NUMBERS,
-    'a JSON object of numbers, true and false by name',
-  );
-  const texts = parseFlag('--context', flags.context, TEXTS, 'a JSON object of texts by name');
+  const declared = policy.document.signals;
+  const numbers = parseFlag('--signals', flags.signals, {
+    schema: NUMBERS,
+    allowed: 'a JSON object of numbers, true and false by name',
+    advise: (name, value) => adviceForSignal(name, value, declared.get(name)),
+  });
+  const texts = parseFlag('--context', flags.context, {
+    schema: TEXTS,
+    allowed: 'a JSON object of texts by name',
+    advise: (name, value) =>
+      typeof value === 'number' || typeof value === 'boolean'
+        ? `Numbers, true and false go to --signals: --signals '${JSON.stringify({ [name]: value })}'`
+        : undefined,
+  });
   for (const name of [...numbers.keys(), ...texts.keys()]) checkDeclared(policy, name);
   return new Map<string, SignalValue>([...numbers, ...texts]);
 }
@@ -85,11 +92,25 @@ function valuesOfFlags(policy: CompiledPolicy, flags: ExplainFlags): Values {
 const NUMBERS = z.record(z.string(), z.union([z.number(), z.boolean()]));
 const TEXTS = z.record(z.string(), z.string());
 
+/** @param type that the policy declares it with */
+function adviceForSignal(name: string, value: unknown, type: string | undefined): string | undefined {
+  if (typeof value !== 'string') return undefined;
+  if (type === undefined || type === 'string')
+    return `Texts go to --context: --context '${JSON.stringify({ [name]: value })}'`;
+  return 'Write it without quotes';
+}
+
+interface FlagFormat<T> {
+  schema: z.ZodType<Record<string, T>>;
+  allowed: string;
+  /** What to do about a value that is not allowed. */
+  advise(name: string, value: unknown): string | undefined;
+}
+
 function parseFlag<T>(
   flag: string,
   text: string | undefined,
-  schema: z.ZodType<Record<string, T>>,
-  allowed: string,
+  { schema, allowed, advise }: FlagFormat<T>,
 ): Map<string, T> {
   if (text === undefined) return new Map();
   let content: unknown;
@@ -102,9 +123,12 @@ function parseFlag<T>(
   if (parsed.success) return new Map(Object.entries(parsed.data));
   const [issue] = parsed.error.issues;
   const path = (issue?.path ?? []).map(String).join('.');
+  const value = new Map(Object.entries(content ?? {})).get(path);
+  const advice = advise(path, value);
   throw new MillraceError('INVALID_CONFIG', `${flag} is not valid${path === '' ? '' : ` at ${path}`}`, {
     value: text,
     allowed,
+    ...(advice === undefined ? {} : { advice }),
   });
 }
 

@@ -25,9 +25,12 @@ export function keygenCommand(context: CliContext): Command {
     )
     .argument('<key-id>', 'name of the key, such as ana-2026; the log of decisions shows it')
     .addOption(new Option('--role <role>', 'whose key it is').choices(KEY_ROLES).default('person'))
-    .option('--scope <scope...>', 'what it may sign for: policy/starter, policy/*, model/*, keys, *', [
-      'policy/*',
-    ])
+    .addOption(
+      new Option(
+        '--scope <scope...>',
+        'what it may sign for: policy/starter, policy/*, model/*, keys, *',
+      ).default(['policy/*'], 'policy/*'),
+    )
     .option(
       '--installation <name>',
       'signatures of the key have to name this installation, and count in no other that knows the key',

@@ -3,8 +3,9 @@ import type { RequestInput } from '../client/client.ts';
 import { fp32, int64, text } from '../client/tensors.ts';
 import { readUserFile } from '../config/user-file.ts';
 import type { Tensor } from '../contracts/records.ts';
-import { MillraceError } from '../core/errors.ts';
+import type { MillraceError } from '../core/errors.ts';
 import { didYouMean } from '../core/policy/nearest.ts';
+import { notJson } from './not-json.ts';
 import { fileProblem, pathText, readTensors } from './request-tensors.ts';
 
 const texts = z.record(z.string(), z.string());
@@ -103,8 +104,14 @@ function parseJson(content: string, file: string): unknown {
   try {
     return JSON.parse(content);
   } catch (error) {
-    const reason = String(error).replaceAll(/\s+/g, ' ');
-    throw new MillraceError('INVALID_REQUEST', `${file} is not JSON: ${reason}`, { cause: error });
+    throw notJson(
+      'INVALID_REQUEST',
+      { file, text: content, cause: error },
+      {
+        allowed: 'a request, such as examples/requests/ranker.json holds',
+        advice: 'Correct the file, or name one that holds a request',
+      },
+    );
   }
 }
 

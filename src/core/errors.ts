@@ -106,5 +106,7 @@ function describe(what: string, detail: ErrorDetail): string {
   const allowed = detail.allowed === undefined ? '' : `allowed: ${detail.allowed}`;
   const inside = [got, allowed].filter((part) => part !== '').join('; ');
   const sentence = inside === '' ? what : `${what} (${inside})`;
-  return detail.advice === undefined ? sentence : `${sentence}. ${detail.advice}`;
+  if (detail.advice === undefined) return sentence;
+  // Another error's message, which may be all that was wrong, has its own end.
+  return /[.!?…]$/.test(sentence) ? `${sentence} ${detail.advice}` : `${sentence}. ${detail.advice}`;
 }

@@ -43,6 +43,17 @@ export const VALIDITY_MS_MAX = 24 * 3_600_000;
 const NONCE_LENGTH_MAX = 128;
 const SIGNATURE_BYTES = 64;
 
+/** By type of command: what signs and sends it. */
+const SIGNED_BY: ReadonlyMap<string, string> = new Map([
+  ['PUBLISH_POLICY', 'millrace policy publish --key'],
+  ['PUBLISH_MODEL', 'millrace model publish --key'],
+  ['START', 'millrace policy rollout start --key'],
+  ['PROMOTE', 'millrace policy rollout promote --key'],
+  ['HOLD', 'millrace policy rollout hold --key'],
+  ['ABORT', 'millrace policy rollout abort --key'],
+  ['ROLL_BACK', 'millrace policy rollout rollback --key'],
+]);
+
 /**
  * Whether the controller may act on a command, by who signed it. An unsigned one passes only where `policy.acceptUnsigned` says so. Without any key no
  * signature can be checked: it then counts for no more than none.
@@ -67,7 +78,7 @@ export function checkSignature(
     );
   if (command.signature === null)
     return refused(
-      'the command is not signed, and this controller accepts no unsigned commands; sign it: millrace policy publish --key, millrace control send --key',
+      `the command is not signed, and this controller accepts no unsigned commands; sign it: ${SIGNED_BY.get(command.type) ?? 'millrace control send --key'}`,
     );
   if (keys.size === 0)
     return refused(

@@ -1,6 +1,6 @@
 import { MillraceError } from '../errors.ts';
 import type { CompiledPolicy, Leaf } from './compile.ts';
-import type { Expectation } from './document.ts';
+import type { Expectation, Target, Variant } from './document.ts';
 import { leafAt, type SignalVector } from './explain.ts';
 
 /** How many requests went from one place under the first policy to another under the second. */
@@ -9,6 +9,18 @@ export interface Movement {
   readonly to: string;
   readonly requests: number;
   /** Of all requests, 0 … 1. */
+  readonly share: number;
+}
+
+/** What a leaf asks for; a variant of null leaves the choice to the router. */
+export type LeafTarget = Target & { readonly variant: Variant | null };
+
+/** Requests that get another target or variant, by the leaves that they ended and end in. */
+export interface ChangedTarget {
+  readonly leaf: { readonly from: string; readonly to: string };
+  readonly from: LeafTarget;
+  readonly to: LeafTarget;
+  readonly requests: number;
   readonly share: number;
 }
 
@@ -21,6 +33,8 @@ export interface PolicyDiff {
   readonly leaves: readonly Movement[];
   /** Accelerator × accelerator, likewise. */
   readonly accelerators: readonly Movement[];
+  /** What moves there, and what becomes another kernel, memory or variant on the same accelerator; the most frequent first. */
+  readonly changedTargets: readonly ChangedTarget[];
   /** Leaves of the second policy that changed requests end in, by the number of requests. */
   readonly changedLeaves: ReadonlyMap<string, number>;
 }
@@ -95,8 +109,28 @@ function summarise(moves: readonly Move[]): PolicyDiff {
     changedShare: requests === 0 ? 0 : changed / requests,
     leaves: group(moves, requests, (leaf) => leaf.id),
     accelerators: group(moves, requests, (leaf) => leaf.target.accelerator),
+    changedTargets: changedMoves.map((move) => changedTarget(move, requests)).sort(byRequests),
     changedLeaves,
   };
+}
+
+function changedTarget({ from, to, requests }: Move, total: number): ChangedTarget {
+  return {
+    leaf: { from: from.id, to: to.id },
+    from: leafTarget(from),
+    to: leafTarget(to),
+    ...{ requests, share: requests / total },
+  };
+}
+
+function byRequests(a: ChangedTarget, b: ChangedTarget): number {
+  return (
+    b.requests - a.requests || a.leaf.from.localeCompare(b.leaf.from) || a.leaf.to.localeCompare(b.leaf.to)
+  );
+}
+
+export function leafTarget({ target, variant }: Leaf): LeafTarget {
+  return { ...target, variant: variant ?? null };
 }
 
 /** Whether two leaves, of whichever policies, ask for the same computation. */

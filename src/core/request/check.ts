@@ -103,9 +103,9 @@ function contextOf(
   return kept;
 }
 
-/** Publishing reaches workers only: what a request of a family must look like, the extractor reads in its folder. */
+/** Publishing reaches workers only: what a request of a family must look like, the extractor (or a command that stands in for it) reads in its folder. */
 const NEW_FAMILY =
-  'Where it was published: the extractor takes a family from its model folder only, so put a version of it there and restart the extractor.';
+  'Families are those of the model folder, whatever was published: name the repository that has it in MILLRACE_MODELS, or put a version of it there; an extractor that runs has to be restarted.';
 
 function unknownFamily(name: string, families: ReadonlyMap<string, FamilyContract>): Rejection {
   return reject('UNKNOWN_MODEL', 'there is no such model', {

@@ -92,6 +92,16 @@ export class FleetState {
     return nowMs - slot.statusAtMs <= this.#options.statusStaleMs;
   }
 
+  /** Of a pool's first `count` slots, those that no live worker holds. */
+  unheldSlots(pool: string, count: number, nowMs: number): number[] {
+    const held = new Set(
+      this.slotsOf(pool)
+        .filter((slot) => this.isLive(slot, nowMs))
+        .map(({ partition }) => partition),
+    );
+    return Array.from({ length: count }, (_, slot) => slot).filter((slot) => !held.has(slot));
+  }
+
   *allSlots(): Iterable<Slot> {
     for (const slots of this.#pools.values()) yield* slots.values();
   }

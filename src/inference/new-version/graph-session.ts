@@ -1,6 +1,6 @@
 import { InferenceSession, Tensor } from 'onnxruntime-node';
-import { cutText } from '../../core/cut-text.ts';
 import { MillraceError } from '../../core/errors.ts';
+import { refusedByRuntime } from '../rocs/forms.ts';
 import type { TrialFeeds } from '../rocs/trial-batch.ts';
 
 export interface GraphOutput {
@@ -31,7 +31,7 @@ export async function openGraphSession(
     interOpNumThreads: 1,
     logSeverityLevel: 4,
   }).catch((cause: unknown) => {
-    throw refused(`ONNX Runtime does not open ${what}`, cause);
+    throw refusedByRuntime(`ONNX Runtime does not open ${what}`, cause);
   });
   const names = new Set(session.inputNames);
   const wanted = outputs ?? session.outputNames;
@@ -40,7 +40,7 @@ export async function openGraphSession(
       const taken = Object.entries(feeds).filter(([name]) => names.has(name));
       const tensors = taken.map(([name, { type, data, dims }]) => [name, new Tensor(type, data, dims)]);
       const answer = await session.run(Object.fromEntries(tensors), wanted).catch((cause: unknown) => {
-        throw refused(`ONNX Runtime does not run ${what}`, cause);
+        throw refusedByRuntime(`ONNX Runtime does not run ${what}`, cause);
       });
       return new Map(Object.entries(answer).map(([name, output]) => [name, outputOf(name, output)]));
     },
@@ -54,16 +54,4 @@ function outputOf(name: string, { data, dims }: InferenceSession.OnnxValueMapTyp
     allowed: 'FLOAT (FP32)',
     advice: 'Name the outputs that are scores: --outputs',
   });
-}
-
-/** ONNX Runtime quotes names of the graph, whatever their length. */
-const QUOTED_MAX = 1_024;
-
-function refused(what: string, cause: unknown): MillraceError {
-  const reason = cause instanceof Error ? cause.message : String(cause);
-  return new MillraceError(
-    'INVALID_MODEL',
-    `${what}: ${cutText(reason.replaceAll(/\s+/g, ' '), QUOTED_MAX)}`,
-    { cause },
-  );
 }

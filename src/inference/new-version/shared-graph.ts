@@ -1,10 +1,10 @@
 import type { Dim, OnnxGraph, OnnxNode, OnnxValue } from '../onnx-file/graph.ts';
 import { TensorProto_DataType } from '../onnx-file/onnx-proto.ts';
 import { intAttribute } from '../onnx-file/write-graph.ts';
-import { openForms } from '../rocs/forms.ts';
+import { openOneGraph } from '../rocs/forms.ts';
 import { INDEX_INPUTS } from '../rocs/lowering.ts';
 import { countMultiplications, type Multiplications } from '../rocs/multiplications.ts';
-import { verifyForms } from '../rocs/verify.ts';
+import { verifyOneGraph } from '../rocs/verify.ts';
 import { REQUEST_INDEX } from './made-inputs.ts';
 import { type InputPlan, namesOf } from './planned-input.ts';
 
@@ -44,9 +44,9 @@ export async function sharedGraph(
     return { graph: withIndex(copied(raised, plan)), sharing, usesTiles: false };
   }
   const groups = [namesOf(plan.inputs, 'request'), namesOf(plan.inputs, 'candidate')];
-  const forms = await openForms(raised, groups, { strict: !options.unmasked });
+  const forms = await openOneGraph(raised, groups, { strict: !options.unmasked });
   try {
-    await verifyForms(forms, raised, groups, options.random);
+    await verifyOneGraph(forms, raised, groups, options.random);
     const multiplications = await countMultiplications(forms, raised, groups, options.random);
     const { compiled } = forms;
     return {

@@ -67,6 +67,13 @@ function readInput(input: OnnxValue, level: Level, into: Lowering, values: Map<s
       value: input.shape,
     });
   }
+  if (typeof rows === 'number') {
+    throw new MillraceError('INVALID_MODEL', `input ${input.name} has a fixed number of rows`, {
+      value: `[${input.shape?.join(', ')}]`,
+      allowed: 'a first axis that each call decides: a row per candidate',
+      advice: `Export it with a dynamic first axis${rows === 1 ? '; or make a version of the file as it is: millrace model init takes a request of one row' : ''}.`,
+    });
+  }
   const shape = [ROWS, ...rest.map(symbolOf)];
   into.input(level, { ...input, shape });
   values.set(input.name, tensorOf(level, input.name, input.type, shape));

@@ -4,7 +4,7 @@ import type { OnnxGraph, OnnxNode } from '../onnx-file/graph.ts';
 import { writeGraph } from '../onnx-file/write-graph.ts';
 import type { InputGroups } from './compile.ts';
 import { elementTypes } from './element-types.ts';
-import type { Forms } from './forms.ts';
+import type { OneGraphForms } from './forms.ts';
 import { trialBatch } from './trial-batch.ts';
 
 /** Multiplications of matrix products for each candidate; sequences have 32 rows. */
@@ -20,7 +20,7 @@ const SEQUENCE = 32;
 
 /** Counts on one made-up request: sizes that only a call decides are then known. */
 export async function countMultiplications(
-  forms: Forms,
+  forms: OneGraphForms,
   graph: OnnxGraph,
   groups: InputGroups,
   random: { next(): number },

@@ -1,5 +1,5 @@
 import { MillraceError } from '../../core/errors.ts';
-import type { OnnxGraph, OnnxValue } from '../onnx-file/graph.ts';
+import type { Dim, OnnxGraph, OnnxValue } from '../onnx-file/graph.ts';
 import { type Compiled, neededNodes } from './compile.ts';
 import { elementTypes } from './element-types.ts';
 import type { LoweredNode } from './lowering.ts';
@@ -15,7 +15,7 @@ export interface Sides {
   readonly artefact: readonly string[];
 }
 
-/** Cuts a compiled graph where candidates begin. Both run the very nodes of the whole one, so that their scores are the same bits. */
+/** Cuts a compiled graph where candidates begin. Both have the very nodes of the whole one. */
 export function cutSides({ graph, groups }: Compiled): Sides {
   const candidateLevel = groups.length - 1;
   const outputs = graph.outputs.map(({ name }) => name);
@@ -50,6 +50,20 @@ export function cutSides({ graph, groups }: Compiled): Sides {
       nodes: candidateNodes,
     },
     artefact: cut,
+  };
+}
+
+/**
+ * With the artefact's shapes in both graphs. Without them onnxruntime fuses other nodes in the candidate's graph than in the whole one (a product and
+ * what is added to it to a Gemm, where it sees that the rows fit), and sums of many terms are rounded in another place: other bits.
+ */
+export function withArtefactShapes(sides: Sides, shapes: ReadonlyMap<string, readonly Dim[]>): Sides {
+  const shaped = (value: OnnxValue): OnnxValue =>
+    sides.artefact.includes(value.name) ? { ...value, shape: shapes.get(value.name) } : value;
+  return {
+    ...sides,
+    request: { ...sides.request, outputs: sides.request.outputs.map(shaped) },
+    candidate: { ...sides.candidate, inputs: sides.candidate.inputs.map(shaped) },
   };
 }
 

@@ -88,6 +88,7 @@ export class CommandReader {
     if (tooLong !== undefined) return { kind: 'refused', ...NOBODY, reason: tooLong };
     const { commandId, scope } = command;
     const sent = { commandId, scope, actor: command.actor === '' ? 'unknown' : command.actor };
+    let by = sent;
     try {
       if (commandId === '') {
         const reason = 'the command has no commandId, by which one sent twice acts once';
@@ -95,15 +96,15 @@ export class CommandReader {
       }
       const check = this.#deps.gate.check(command, appendedMs);
       if (check.status === 'refused') {
-        const actor = `${sent.actor} (not verified)`;
+        const actor = `${claimedActor(command)} (not verified)`;
         return { kind: 'refused', ...sent, actor, reason: check.reason };
       }
-      const by = { ...sent, actor: signersOf(check) ?? sent.actor };
+      by = { ...sent, actor: signersOf(check) ?? sent.actor };
       // Where nobody has to sign, nobody has to co-sign.
       const coSigned = this.#config.acceptUnsigned || check.coSignedBy !== undefined;
       return this.#understand(command, by, state, { atMs, appendedMs }, coSigned);
     } catch (error) {
-      return { kind: 'refused', ...sent, reason: error instanceof Error ? error.message : String(error) };
+      return { kind: 'refused', ...by, reason: error instanceof Error ? error.message : String(error) };
     }
   }
 
@@ -255,6 +256,13 @@ function lengthRefusal({ commandId, scope, actor }: ControlCommand): string | un
 }
 
 /** The actor of a command is not signed: of a signed one the log names the keys. */
+/** Who says to have sent it, or, where nobody does, whose key says to have signed it. */
+function claimedActor({ actor, signature }: ControlCommand): string {
+  if (actor !== '') return actor;
+  const keyId = signature?.keyId.slice(0, NAME_LENGTH_MAX) ?? '';
+  return keyId === '' ? 'unknown' : keyId;
+}
+
 function signersOf({ signedBy, coSignedBy }: Extract<CommandCheck, { status: 'ok' }>): string | undefined {
   return coSignedBy === undefined ? signedBy : `${signedBy} and ${coSignedBy}`;
 }

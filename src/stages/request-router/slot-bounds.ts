@@ -40,6 +40,11 @@ export class SlotBounds {
     else this.#pass(isBeyond ? within(status, slots) : status);
   }
 
+  /** How many slots each pool has of which a worker was heard, where it is known. */
+  *known(): Iterable<readonly [pool: string, slots: number]> {
+    for (const [pool, { slots }] of this.#bounds) if (slots !== undefined) yield [pool, slots];
+  }
+
   /** Before it is known what slots there are, whoever leaves was never passed on. */
   gone(worker: string): void {
     for (const { waiting } of this.#bounds.values()) waiting.delete(worker);

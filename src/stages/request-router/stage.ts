@@ -9,6 +9,7 @@ import type { RouteJob } from './route-job.ts';
 import { Router, type RouterConfig } from './router.ts';
 import { RouterWindows } from './router-windows.ts';
 import { SlotBounds } from './slot-bounds.ts';
+import { UnheldSlots } from './unheld-slots.ts';
 
 export interface RequestRouterConfig extends RouterConfig {
   unacknowledgedMax: number;
@@ -57,7 +58,11 @@ export async function openRouter(
     }),
   ];
   const windows = new RouterWindows(config.router, deps, router);
-  const cancelWindows = deps.clock.every(config.windowMs, () => windows.tick());
+  const unheld = new UnheldSlots(router.fleet, () => bounds.known(), deps);
+  const cancelWindows = deps.clock.every(config.windowMs, () => {
+    windows.tick();
+    unheld.observe();
+  });
   return {
     router,
     results,

@@ -70,6 +70,14 @@ describe('the help', () => {
     },
   );
 
+  it('shows defaults as a person writes them', async () => {
+    for (const words of commands) {
+      const { out } = await millrace([...words, '--help']);
+      expect([words.join(' '), out.match(/\(default: [{[].*/g)]).toEqual([words.join(' '), null]);
+    }
+    expect((await millrace(['items', 'build', '--help'])).out).toContain('(default: mean)');
+  });
+
   it('names no time that records are kept for but what a topic keeps them for', async () => {
     const kept = new Set<number>([
       DEAD_LETTER_RETENTION_MS,

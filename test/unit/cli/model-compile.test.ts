@@ -1,8 +1,12 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { twoGraphsText } from '../../../src/cli/model-compile.ts';
+import { float32 } from '../../../src/inference/onnx-file/constant.ts';
 import { readGraph } from '../../../src/inference/onnx-file/read-graph.ts';
-import { writeGraph } from '../../../src/inference/onnx-file/write-graph.ts';
+import { intAttribute, writeGraph } from '../../../src/inference/onnx-file/write-graph.ts';
+import { withShapes } from '../inference/new-version/small-models.ts';
+import { GraphBuilder } from '../inference/rocs/graph-builder.ts';
 import { crossNetwork, deepCrossAttention, type Model, perceptron } from '../inference/rocs/models.ts';
 import { millrace } from './cli.fixture.ts';
 import { temporaryFolder } from './temporary-folder.ts';
@@ -22,6 +26,7 @@ describe('model compile', () => {
     const ran = await millrace(['model', 'compile', file, ...SIDES, '--out', out]);
     expect(ran).toMatchObject({ exitCode: 0, err: '' });
     expect(ran.out).toMatch(/the same scores on 11 made-up batches/);
+    expect(ran.out).toContain('the two graphs give the same bits as the one\n');
     // Two layers of 32 × 32, of which 8 × 8 are the candidate's alone, 32 × 16 of which 8 × 16, and 16.
     expect(ran.out).toContain('multiplications per candidate: 272 of 2.6 k are left (11 %)');
     const names = (name: string) =>
@@ -36,7 +41,8 @@ describe('model compile', () => {
     const inputs = ['--request-inputs', 'history,user', '--candidate-inputs', 'item', '--json'];
     const ran = await millrace(['model', 'compile', file, ...inputs, '--out', out]);
     const report = JSON.parse(ran.out);
-    expect(report).toMatchObject({ usesTiles: true, verified: { batches: 11 } });
+    const twoGraphs = { sameBits: true, difference: 0 };
+    expect(report).toMatchObject({ usesTiles: true, verified: { batches: 11, twoGraphs } });
     expect(report.throughput.map((each: { candidates: number }) => each.candidates)).toEqual([
       64, 256, 1_024,
     ]);
@@ -53,6 +59,12 @@ describe('model compile', () => {
     expect(ran.err).toMatch(/warning: less than a third .* is shared: .*docs\/models\.md/);
     const json = await millrace(['model', 'compile', file, ...SIDES, '--out', out, '--force', '--json']);
     expect(JSON.parse(json.out).multiplications).toEqual({ given: 5_376, candidate: 4_352 });
+  });
+
+  it('says where the two graphs round otherwise than the one', () => {
+    expect(twoGraphsText({ sameBits: false, difference: 1.25e-7 })).toMatch(
+      /the same scores as the one, not the same bits \(largest difference 1\.[23]e-7 of the largest score\)/,
+    );
   });
 
   it('writes over nothing unless it is told to, and never over the model itself', async () => {
@@ -102,6 +114,31 @@ describe('model compile', () => {
     const ran = await millrace(['model', 'compile', file, ...inputs, '--out', out]);
     expect(ran.exitCode).not.toBe(0);
     expect(ran.err).toMatch(reason);
+  });
+
+  it('refuses a request of one row, and says what takes it', async () => {
+    const model = crossNetwork(24, 8, 1);
+    const { file, out } = written({ ...model, graph: withShapes(model.graph, { user: [1, 24] }) });
+    const ran = await millrace(['model', 'compile', file, ...SIDES, '--out', out]);
+    expect(ran).toMatchObject({
+      exitCode: 2,
+      err: expect.stringMatching(/fixed number of rows.*model init/),
+    });
+  });
+
+  it('tells what the runtime says of a model that it does not run, as one line', async () => {
+    const b = new GraphBuilder();
+    const beyond = b.node('Add', [b.input('item'), b.constant(float32([], [100]))]);
+    const picked = b.node('Gather', [b.weights([3, 1]), b.node('Cast', [beyond], [intAttribute('to', 7)])]);
+    const graph = b.build({ from: b.node('Mul', [picked, b.input('user', 1)]), shape: [1] });
+    const { file, out } = written({ graph, groups: [] });
+    const ran = await millrace(['model', 'compile', file, ...SIDES, '--out', out]);
+    expect(ran).toMatchObject({
+      exitCode: 2,
+      err: expect.stringMatching(
+        /^millrace: ONNX Runtime does not run the model on made-up inputs: .*Gather.*\n$/,
+      ),
+    });
   });
 
   it('refuses what is no model', async () => {

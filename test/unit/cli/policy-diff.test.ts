@@ -35,7 +35,9 @@ describe('millrace policy diff', () => {
     expect(out).toContain('starter@1 → starter@1, 4 requests of');
     expect(out).toContain('2 of 4 (50.0 %) get another target or variant');
     expect(out).toMatch(/gpu-a100 \(a100\) .*\n/);
-    expect(out).toMatch(/from leaf +to leaf +requests +share\n\S+ +mostly-zeros +2 +50\.0 %/);
+    expect(out).toMatch(
+      /from leaf +to leaf +from target +to target +requests +share\n\S+ +mostly-zeros +gpu-a100\/dense\/l2 +gpu-v100\/sparse\/l2 +2 +50\.0 %\n\nleaf /,
+    );
   });
 
   it('prints JSON', async () => {
@@ -51,6 +53,46 @@ describe('millrace policy diff', () => {
       pools: { 'gpu-a100': ['a100'] },
       unexpected: [],
     });
+  });
+
+  it('shows another kernel, memory or variant, on the accelerator that it was on', async () => {
+    const { corpus, folder } = files();
+    const starter = readFileSync(STARTER, 'utf8');
+    const other = starter
+      .replace(/(id: mostly-zeros[\s\S]*?kernel: )sparse/, '$1dense')
+      .replace(/tests:[\s\S]*?\n\n/, '\n');
+    const after = folder.write('kernel.yaml', other);
+    const args = ['policy', 'diff', STARTER, after, '--corpus', corpus];
+    const { out } = await millrace(args);
+    expect(out).toContain('1 of 4 (25.0 %) get another target or variant\n');
+    expect(out).toContain('target of mostly-zeros: gpu-v100/sparse/l2 → gpu-v100/dense/l2\n');
+    expect(out).toMatch(
+      /from leaf +to leaf +from target +to target +requests +share\nmostly-zeros +mostly-zeros +gpu-v100\/sparse\/l2 +gpu-v100\/dense\/l2 +1 +25\.0 %\n/,
+    );
+    expect(out).not.toContain('from ↓');
+    const target = { accelerator: 'gpu-v100', memory: 'l2', variant: null };
+    expect(JSON.parse((await millrace([...args, '--json'])).out)).toMatchObject({
+      changedTargets: [
+        {
+          leaf: { from: 'mostly-zeros', to: 'mostly-zeros' },
+          from: { ...target, kernel: 'sparse' },
+          to: { ...target, kernel: 'dense' },
+          ...{ requests: 1, share: 0.25 },
+        },
+      ],
+    });
+  });
+
+  it('names a target that differs where no request of the corpus meets it', async () => {
+    const { folder } = files();
+    const corpus = folder.write('none.jsonl', '{"signals": {"sparsityRatio": 0.1, "predictedCostMs": 5}}\n');
+    const other = readFileSync(STARTER, 'utf8')
+      .replace(/(id: mostly-zeros[\s\S]*?kernel: )sparse/, '$1dense')
+      .replace(/tests:[\s\S]*?\n\n/, '\n');
+    const after = folder.write('kernel.yaml', other);
+    const { out } = await millrace(['policy', 'diff', STARTER, after, '--corpus', corpus]);
+    expect(out).toContain('no target changes: all 1 go where they went\n');
+    expect(out).toContain('target of mostly-zeros: gpu-v100/sparse/l2 → gpu-v100/dense/l2\n');
   });
 
   it('says that nothing changes', async () => {

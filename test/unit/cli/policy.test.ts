@@ -248,7 +248,12 @@ tree:
     [['--signals', '{"sparsityRato": 1}'], 'Did you mean "sparsityRatio"?'],
     [['--signals', '{'], '--signals is not JSON'],
     [['--signals', '{"sparsityRatio": "1"}'], '--signals is not valid at sparsityRatio'],
+    [['--signals', '{"sparsityRatio": "1"}'], 'Write it without quotes'],
+    [['--signals', '{"region": "eu"}'], `Texts go to --context: --context '{"region":"eu"}'`],
+    [['--signals', '[1]'], 'allowed: a JSON object of numbers'],
+    [['--signals', 'null'], 'allowed: a JSON object of numbers'],
     [['--context', '{"surface": 1}'], '--context is not valid at surface'],
+    [['--context', '{"surface": 1}'], `go to --signals: --signals '{"surface":1}'`],
     [['--signals', '{}', '--request', 'examples/requests/ranker.json'], 'either --request, or --signals'],
     [['--request', '/no/such.json'], 'there is none of this name'],
   ])('%j is refused', async (args, message) => {

@@ -156,12 +156,20 @@ describe('a request file', () => {
     expect(() => tensorOf(written)).toThrow(message);
   });
 
+  it('is refused where it is a policy, which other commands take', () => {
+    expect(() => readRequestFile('examples/policies/starter.yaml')).toThrow(
+      /starter\.yaml is not JSON: .*It is a policy: see millrace policy --help/,
+    );
+  });
+
   it('is refused where it is not JSON, in one line', () => {
     const folder = mkdtempSync(join(tmpdir(), 'millrace-request-'));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     const file = join(folder, 'r.json');
     writeFileSync(file, '{\n  "model": \n}');
-    expect(() => readRequestFile(file)).toThrow(/r\.json is not JSON: SyntaxError: \S.*$/);
+    expect(() => readRequestFile(file)).toThrow(
+      /r\.json is not JSON: (?!SyntaxError)\S.*allowed: a request.*Correct the file.*$/,
+    );
     expect(() => readRequestFile(join(folder, 'none.json'))).toThrow(/none of this name/);
   });
 

@@ -128,6 +128,7 @@ describe('millrace score', () => {
     expect(out).toMatch(/^REJECTED/);
     expect(out).toContain('UNKNOWN_MODEL');
     expect(out).toContain('Did you mean "ranker"?');
+    expect(out).toContain('name the repository that has it in MILLRACE_MODELS');
   });
 
   it('sends the deadline of --deadline in place of that of the file', async () => {

@@ -220,7 +220,7 @@ describe('millrace control send', () => {
     [['--type', 'HOLD', '--scope', 'x', '--body', 'a', '--body-file', 'b'], /either --body or --body-file/],
     [['c.json', '--scope', 'x'], /a command file is sent as it is.*millrace policy sign/],
     [['/no/such.json'], /there is none of this name/],
-    [['examples/policies/starter.yaml'], /is not JSON/],
+    [['examples/policies/starter.yaml'], /is not JSON: .*It is a policy: see millrace policy --help/],
   ])('%j is refused with what is allowed', async (args, message) => {
     const { err, exitCode } = await run('control', 'send', ...args);
     expect(exitCode).toBe(2);

@@ -1,9 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { INSTALLATION, millrace, QUICK_PIPELINE } from './cli.fixture.ts';
+import { temporaryFolder } from './temporary-folder.ts';
 
 describe('millrace start', () => {
   it('drives traffic through the embedded pipeline, and prints books that balance', async () => {
@@ -15,6 +16,18 @@ describe('millrace start', () => {
     expect(ledger.sent).toBeGreaterThan(5);
     expect(ledger.outcomes.scored).toBe(ledger.sent);
     expect(exitCode).toBe(0);
+  });
+
+  it('says what to do where the models have no family that its traffic is of', async () => {
+    const folder = temporaryFolder();
+    cpSync('models/repository/two-tower', folder.path('two-tower'), { recursive: true });
+    const environment = { ...QUICK_PIPELINE, MILLRACE_MODELS: folder.path('.') };
+    const { err, exitCode } = await millrace(['start', '--duration', '1s'], { environment });
+    expect(exitCode).toBe(2);
+    expect(err).toMatch(
+      /of the family ranker: there is no such model .* restarted\. Copy the folder of ranker/,
+    );
+    expect(err).not.toContain('..');
   });
 
   it('redraws a table on a terminal, and prints it once elsewhere', async () => {

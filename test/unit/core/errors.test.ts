@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { listNames, shorten } from '../../../src/core/errors.ts';
+import { listNames, MillraceError, shorten } from '../../../src/core/errors.ts';
 
 describe('listNames', () => {
   it.each([
@@ -38,5 +38,16 @@ describe('shorten', () => {
         expect(shorten(value).length).toBeLessThanOrEqual(80);
       }),
     );
+  });
+});
+
+describe('a message with advice', () => {
+  it.each([
+    ['it is wrong', {}, 'it is wrong. Mend it'],
+    ['it is wrong.', {}, 'it is wrong. Mend it'],
+    ['is it wrong?', {}, 'is it wrong? Mend it'],
+    ['it is wrong', { value: 1 }, 'it is wrong (got 1). Mend it'],
+  ])('%s', (what, detail, message) => {
+    expect(new MillraceError('INVALID_CONFIG', what, { ...detail, advice: 'Mend it' }).message).toBe(message);
   });
 });

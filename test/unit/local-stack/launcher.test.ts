@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -109,8 +110,8 @@ describe('bin/millrace.js', () => {
 
   it.each([
     ['clone', '20.19.0'],
-    ['clone', '22.17.1'],
-    ['install', '22.11.0'],
+    ['clone', '22.21.1'],
+    ['install', '22.21.1'],
   ] as const)('looks for a packaged Node where a %s is run by %s', async (kind, version) => {
     const layout = await layOut(kind);
     const packaged = join(
@@ -126,9 +127,9 @@ describe('bin/millrace.js', () => {
   });
 
   it.each([
-    ['clone', '22.18.0'],
+    ['clone', '22.22.0'],
     ['clone', '24.0.0'],
-    ['install', '22.12.0'],
+    ['install', '22.22.0'],
   ] as const)('runs a %s in Node %s itself', async (kind, version) => {
     const layout = await layOut(kind);
     const { code, output } = await launch(layout, ['x'], { version });
@@ -136,10 +137,36 @@ describe('bin/millrace.js', () => {
     expect(JSON.parse(output)).toMatchObject({ args: ['x'] });
   });
 
-  it('says in one line what is needed where there is no Node for it', async () => {
-    const { code, output, errors } = await launch(await layOut('clone'), ['x'], { version: '20.19.0' });
+  it.each([
+    [
+      'clone',
+      /^millrace: Node >= 22\.22 is needed, this is 20\.19\.0: install .*, or run npm install in \S+\n$/,
+    ],
+    ['install', /^millrace: Node >= 22\.22 is needed, this is 20\.19\.0: install a newer one\n$/],
+  ] as const)('says in one line what is needed where a %s has no Node for it', async (kind, line) => {
+    const { code, output, errors } = await launch(await layOut(kind), ['x'], { version: '20.19.0' });
     expect({ code, output }).toEqual({ code: 1, output: '' });
-    expect(errors).toMatch(/^millrace: Node >= 22\.18 is needed, this is 20\.19\.0.*\n$/);
+    expect(errors).toMatch(line);
+  });
+
+  it('needs what package.json and the docs say, and no dependency asks for more', () => {
+    const needed = /"node": ">=([\d.]+)"/.exec(readFileSync('package.json', 'utf8'))?.[1] ?? '';
+    const [major, minor] = needed.split('.').map(Number);
+    expect(readFileSync('bin/millrace.js', 'utf8')).toContain(`minimum = [${major}, ${minor}];`);
+    for (const page of ['README.md', 'docs/operations.md'])
+      expect(readFileSync(page, 'utf8')).toMatch(
+        new RegExp(`^- Node ≥ ${needed.replace('.', '\\.')}[.:]`, 'm'),
+      );
+    const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as {
+      packages: Record<string, { dev?: boolean; engines?: { node?: string } }>;
+    };
+    for (const [name, { dev, engines }] of Object.entries(packages)) {
+      if (dev === true) continue;
+      const [, asked = '0', askedMinor = '0'] = />= ?(\d+)\.(\d+)/.exec(engines?.node ?? '') ?? [];
+      const isMore =
+        Number(asked) > (major ?? 0) || (Number(asked) === major && Number(askedMinor) > (minor ?? 0));
+      expect([name, isMore]).toEqual([name, false]);
+    }
   });
 
   it('says in one line that there is nothing to run', async () => {

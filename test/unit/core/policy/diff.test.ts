@@ -39,6 +39,20 @@ describe('diffPolicies', () => {
         { from: 'fpga', to: 'cpu', requests: 1, share: 0.1 },
         { from: 'fpga', to: 'fpga', requests: 1, share: 0.1 },
       ],
+      changedTargets: [
+        {
+          leaf: { from: 'rest', to: 'middle' },
+          from: { ...TARGET, variant: null },
+          to: { ...TARGET, memory: 'l2', variant: null },
+          ...{ requests: 3, share: 0.3 },
+        },
+        {
+          leaf: { from: 'high', to: 'middle' },
+          from: { ...FPGA, variant: null },
+          to: { ...TARGET, memory: 'l2', variant: null },
+          ...{ requests: 1, share: 0.1 },
+        },
+      ],
       changedLeaves: new Map([['middle', 4]]),
     });
   });
@@ -48,7 +62,11 @@ describe('diffPolicies', () => {
       { id: 'all', to: { ...TARGET, [field]: field === 'variant' ? 'enhanced' : 'other' } },
     ]);
     const one = compile([{ id: 'all', to: TARGET }]);
-    expect(diffPolicies(one, other, corpus).changed).toBe(10);
+    const { changed, changedTargets } = diffPolicies(one, other, corpus);
+    expect(changed).toBe(10);
+    const to = { ...TARGET, variant: null, [field]: field === 'variant' ? 'enhanced' : 'other' };
+    const from = { ...TARGET, variant: null };
+    expect(changedTargets).toEqual([{ leaf: { from: 'all', to: 'all' }, from, to, requests: 10, share: 1 }]);
     expect(diffPolicies(one, one, corpus).changed).toBe(0);
   });
 

@@ -27,7 +27,7 @@ describe('checkRequest rejects', () => {
       'a model far from any',
       { model: 'zzz' },
       'UNKNOWN_MODEL',
-      ['"zzz"', 'ranker, retriever', 'from its model folder only'],
+      ['"zzz"', 'ranker, retriever', 'Families are those of the model folder'],
     ],
     ['an unknown version', { model: 'ranker@3' }, 'UNKNOWN_MODEL', ['"3"', '1, 2', 'Ask for "ranker"']],
     ['an empty version', { model: 'ranker@' }, 'UNKNOWN_MODEL', ['""', '1, 2']],

@@ -12,6 +12,7 @@ import {
   linearCompression,
   type Model,
   perceptron,
+  sumOfProducts,
   twoTowers,
 } from '../rocs/models.ts';
 import { loaded, made, type Said } from './make.fixture.ts';
@@ -72,6 +73,12 @@ describe('a version made of a model file', () => {
       'attention over a sequence of one size',
       deepCrossAttention(9, 8, 1).graph,
       { candidateInputs: ['item'], sizes: new Map([['T', 7]]) },
+      'compiled',
+    ],
+    [
+      'wide candidates',
+      sumOfProducts(16, 1_024, 64).graph,
+      { requestInputs: ['user'], words: { candidatesMax: 16 } },
       'compiled',
     ],
     ['a sequence with its length', pooledHistory(), { candidateInputs: ['item'] }, 'compiled'],

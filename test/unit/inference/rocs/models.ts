@@ -51,6 +51,16 @@ export function perceptron(request: number, candidate: number, hidden: number): 
   };
 }
 
+/** A layer of each side and their sum, as whoever writes the split by hand has it: two products without a bias, and what onnxruntime may make of them. */
+export function sumOfProducts(request: number, candidate: number, hidden: number): Model {
+  const b = new GraphBuilder();
+  const user = b.node('MatMul', [b.input('user', request), b.weights([request, hidden])]);
+  const item = b.node('MatMul', [b.input('item', candidate), b.weights([candidate, hidden])]);
+  const active = b.node('Relu', [b.node('Add', [user, item])]);
+  const score = b.node('Sigmoid', [b.node('MatMul', [active, b.weights([hidden, 1])])]);
+  return { graph: b.build({ from: score, shape: [1] }), groups: GROUPS };
+}
+
 /** Two towers and their product. */
 export function twoTowers(request: number, candidate: number, width: number): Model {
   const b = new GraphBuilder();

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { float32 } from '../../../../src/inference/onnx-file/constant.ts';
 import { intAttribute } from '../../../../src/inference/onnx-file/write-graph.ts';
 import { compileGraph } from '../../../../src/inference/rocs/compile.ts';
+import { withShapes } from '../new-version/small-models.ts';
 import { GraphBuilder } from './graph-builder.ts';
 import { crossNetwork } from './models.ts';
 
@@ -101,6 +102,15 @@ describe('models that are refused, the node named', () => {
     expect(() => compileGraph({ ...graph, opset: 12 }, groups, OPTIONS)).toThrow(
       /got 12; allowed: 13 and later/,
     );
+  });
+
+  test.each([
+    [1, /input user has a fixed number of rows .*got "\[1, 24\]".*millrace model init/],
+    [16, /input user has a fixed number of rows .*got "\[16, 24\]".*dynamic first axis\.$/],
+  ])('an input of %i rows, whatever a call has', (rows, reason) => {
+    const { graph, groups } = crossNetwork(24, 8, 1);
+    const fixed = withShapes(graph, { user: [rows, 24] });
+    expect(() => compileGraph(fixed, groups, OPTIONS)).toThrow(reason);
   });
 
   test('an input in no group', () => {

@@ -58,6 +58,32 @@ describe('signed commands', () => {
     expect(room.events.at(-1)).toMatchObject({ accepted: false, actor: 'the director (not verified)' });
   });
 
+  it('are refused in the name of the key for what their body is, and of the key that is claimed where it does not hold', async () => {
+    const room = await openControlRoom();
+    await lead(room, strict);
+    const body = Buffer.from('no policy');
+    await send(room, sign(room, publish(1, { actor: '', body }), ana));
+    expect(room.events.at(-1)).toMatchObject({ accepted: false, actor: 'ana' });
+    await send(room, sign(room, publish(1, { actor: 'the director', commandId: 'other', body }), ana));
+    expect(room.events.at(-1)).toMatchObject({ accepted: false, actor: 'ana' });
+    await send(room, { ...sign(room, publish(2, { actor: '' }), ben), body });
+    expect(room.events.at(-1)).toMatchObject({ accepted: false, actor: 'ben (not verified)' });
+    await send(room, publish(3, { actor: '' }));
+    expect(room.events.at(-1)).toMatchObject({ accepted: false, actor: 'unknown (not verified)' });
+  });
+
+  it.each([
+    ['PUBLISH_POLICY', 'millrace policy publish --key'],
+    ['PUBLISH_MODEL', 'millrace model publish --key'],
+    ['ABORT', 'millrace policy rollout abort --key'],
+    ['REVOKE_KEY', 'millrace control send --key'],
+  ] as const)('say how to sign where they are not: %s', async (type, advice) => {
+    const room = await openControlRoom();
+    await lead(room, strict);
+    await send(room, publish(1, { type }));
+    expect(room.events.at(-1)?.reason).toMatch(new RegExp(`; sign it: ${advice}$`));
+  });
+
   it('use up their nonces, and those of the second signature, for the next leader as well', async () => {
     const room = await openControlRoom();
     const first = await lead(room, strict);

@@ -48,6 +48,15 @@ describe('SlotBounds', () => {
     expect(passed.at(-1)).toEqual(['a', [1]]);
   });
 
+  it('knows how many slots the pools have that were heard of', async () => {
+    const { world, bounds } = await start(3);
+    bounds.take(status('a', [0]));
+    bounds.take(status('b', [0], 'none'));
+    expect([...bounds.known()]).toEqual([]);
+    await world.clock.advanceBy(1);
+    expect([...bounds.known()]).toEqual([['cpu', 3]]);
+  });
+
   it.each([
     ['beyond the topic', [0, 999], [0]],
     ['beyond it alone', [2], []],
