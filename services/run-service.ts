@@ -1,4 +1,4 @@
-import { prometheusTelemetry } from '../src/adapters/prometheus/telemetry.ts';
+import { type PrometheusTelemetry, prometheusTelemetry } from '../src/adapters/prometheus/telemetry.ts';
 import { collectStartUpGarbage, countBuffersInHeapLimit } from '../src/adapters/system/garbage-collection.ts';
 import { endOnFault } from '../src/adapters/system/process-faults.ts';
 import { logProcessWarnings } from '../src/adapters/system/process-warnings.ts';
@@ -9,6 +9,8 @@ import type { Stage } from '../src/stages/stage.ts';
 import { serveHealth } from '../src/wiring/health-server.ts';
 import { openRuntime, type Runtime } from '../src/wiring/runtime.ts';
 
+/** How long whoever reads the log may take with the last lines. */
+const LOG_MS = 1_000;
 /** How long a process may take to drain after SIGTERM before it gives up and says so. */
 const DRAIN_MS = 10_000;
 
@@ -20,27 +22,38 @@ export async function runService(
   service: string,
   start: (settings: Settings, runtime: Runtime) => Promise<readonly Stage[]>,
 ): Promise<void> {
+  let end = (code: number): void => process.exit(code);
   try {
-    await run(service, start);
+    const { settings } = loadSettings(process.env);
+    const telemetry = prometheusTelemetry({ service, level: settings.logLevel });
+    end = ending(telemetry);
+    await run(service, { settings, telemetry, end }, start);
   } catch (error) {
     if (!(error instanceof MillraceError)) throw error;
     process.stderr.write(`${service}: ${error.message}\n`);
-    process.exit(error.retryable ? 1 : 2);
+    end(error.retryable ? 1 : 2);
   }
+}
+
+interface ServiceProcess {
+  settings: Settings;
+  telemetry: PrometheusTelemetry;
+  end(code: number): void;
 }
 
 async function run(
   service: string,
+  { settings, telemetry, end }: ServiceProcess,
   start: (settings: Settings, runtime: Runtime) => Promise<readonly Stage[]>,
 ): Promise<void> {
   countBuffersInHeapLimit();
-  const { settings } = loadSettings(process.env);
   const stages: Stage[] = [];
-  const telemetry = prometheusTelemetry({ service, level: settings.logLevel });
   const { logger } = telemetry;
   logProcessWarnings(process, logger);
+  // Where its disk is full or its pipe closed, what it would have said is lost; the process is none the worse for it.
+  process.stderr.on('error', () => undefined);
   const tell = (line: string): void => void process.stderr.write(`${service}: ${line}\n`);
-  endOnFault(process, logger, tell, () => process.exit(1));
+  endOnFault(process, logger, tell, () => end(1));
   const runtime = await openRuntime(settings, service, telemetry);
   const health = await serveHealth(settings.http, runtime.telemetry, () => stages);
   let stopping = false;
@@ -50,7 +63,7 @@ async function run(
     logger.info({ signal }, 'draining');
     const giveUp = setTimeout(() => {
       logger.error({ drainMs: DRAIN_MS }, 'not drained in time; whatever is left is taken up by others');
-      process.exit(1);
+      end(1);
     }, DRAIN_MS);
     const running = stages.splice(0);
     await Promise.all(running.map((stage) => stage.close()));
@@ -58,10 +71,26 @@ async function run(
     await health.close();
     clearTimeout(giveUp);
     logger.info({}, 'drained');
-    process.exit(0);
+    end(0);
   };
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal));
   stages.push(...(await start(settings, runtime)));
   collectStartUpGarbage();
   logger.info({ url: health.url, pid: process.pid }, 'ready');
+}
+
+/**
+ * Ends the process once its log is written. Where nobody reads the log's pipe the exit itself would wait for a reader, and for ever: then the process kills
+ * itself, and its exit code is that of SIGKILL.
+ */
+function ending({ logWritten }: Pick<PrometheusTelemetry, 'logWritten'>): (code: number) => void {
+  let isEnding = false;
+  return (code) => {
+    if (isEnding) return;
+    isEnding = true;
+    void logWritten(LOG_MS).then((isWritten) => {
+      if (isWritten) process.exit(code);
+      process.kill(process.pid, 'SIGKILL');
+    });
+  };
 }

@@ -3,11 +3,13 @@ import { Command } from 'commander';
 import { fetchMetricsPage, type PageSample, samplesOf } from '../adapters/prometheus/metrics-page.ts';
 import { loadSettings } from '../config/load-settings.ts';
 import { readUserFile, writeUserFiles } from '../config/user-file.ts';
+import { cutText } from '../core/cut-text.ts';
 import { MillraceError } from '../core/errors.ts';
 import type { CostModel, CostTerm } from '../core/signals/cost-model.ts';
 import {
   fitMoments,
   MOMENT_FEATURES,
+  MOMENT_NAMES,
   momentsError,
   tellsCandidatesApart,
 } from '../core/signals/cost-moments.ts';
@@ -46,6 +48,7 @@ interface Refit {
 const METRIC = 'millrace_cost_moments_total';
 /** Of a fit that is off by more, the terms are those of the noise: another hour would give others. */
 const ERROR_MAX = 0.5;
+const NAME_SHOWN_MAX = 80;
 /** Fewer say more about their noise. */
 const BATCHES_MIN = 200;
 /** The kernel that cost.json is about. */
@@ -85,8 +88,8 @@ async function refit(context: CliContext, places: readonly string[], flags: Refi
   const { settings } = loadSettings(context.environment, { models: flags.models });
   const repository = await openModels(settings, cliTelemetry(settings));
   const pages = await Promise.all(places.map(pageAt));
-  const samples = pages.flatMap((page) => samplesOf(page, METRIC));
-  const groups = groupsOf(samples.filter(({ labels }) => isOf(labels, flags.pool)));
+  const samples = pages.map((page) => samplesOf(page, METRIC));
+  const groups = groupsOf(samples.map((page) => page.filter(({ labels }) => isOf(labels, flags.pool))));
   if (groups.size === 0)
     throw new MillraceError('INVALID_CONFIG', 'the pages tell of no batch', {
       value: places.join(', '),
@@ -119,7 +122,21 @@ interface Group {
   readonly moments: Map<string, number>;
 }
 
-function groupsOf(samples: readonly PageSample[]): Map<string, Group> {
+/** A page that was cut short is none: what is left of its sums fits other costs. */
+function groupsOf(pages: readonly (readonly PageSample[])[]): Map<string, Group> {
+  const groups = new Map<string, Group>();
+  for (const page of pages) {
+    for (const [key, { moments, ...names }] of groupsOfPage(page)) {
+      const group = groups.get(key) ?? { ...names, moments: new Map<string, number>() };
+      for (const name of MOMENT_NAMES)
+        group.moments.set(name, (group.moments.get(name) ?? 0) + (moments.get(name) ?? Number.NaN));
+      groups.set(key, group);
+    }
+  }
+  return groups;
+}
+
+function groupsOfPage(samples: readonly PageSample[]): Map<string, Group> {
   const groups = new Map<string, Group>();
   for (const { labels, value } of samples) {
     const [family, version, kernel, moment] = ['model', 'version', 'kernel', 'moment'].map((name) =>
@@ -150,8 +167,11 @@ function refitOf(repository: ModelRepository, { family, version, kernel, moments
 }
 
 function refusalOf(moments: ReadonlyMap<string, number>, error: number): string | undefined {
+  const missing = MOMENT_NAMES.find((name) => !Number.isFinite(moments.get(name)));
+  if (missing !== undefined) return `not whole: a page lacks the moment ${missing}, or it is too large`;
   if ((moments.get('batches') ?? 0) < BATCHES_MIN) return `too few: ${BATCHES_MIN} are needed`;
   if (!tellsCandidatesApart(moments)) return 'too alike: requests of other sizes are needed';
+  if (Number.isNaN(error)) return 'inconsistent: these are the sums of no batches';
   return error > ERROR_MAX ? 'too noisy: times hardly depend on what was computed' : undefined;
 }
 
@@ -178,8 +198,8 @@ function coefficientsOf({ terms }: CostModel): number[] | undefined {
 
 function refitLines(refits: readonly Refit[]): string[] {
   const rows = refits.map(({ family, version, kernel, batches, refused, coefficients, error, errorNow }) => [
-    `${family}@${version}`,
-    kernel,
+    plain(`${family}@${version}`),
+    plain(kernel),
     String(batches),
     refused ?? costFormula(MOMENT_FEATURES, coefficients),
     percent(error),
@@ -217,6 +237,11 @@ function refittedText(file: string, refit: Refit): string {
     machine: 'live batches of workers',
   };
   return `${JSON.stringify(fitted, null, 2)}\n`;
+}
+
+/** A page is whatever somebody gave for one. */
+function plain(name: string): string {
+  return cutText(name.replaceAll(/[^\x20-\x7e]/g, '?'), NAME_SHOWN_MAX);
 }
 
 function percent(share: number): string {

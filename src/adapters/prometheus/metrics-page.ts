@@ -68,10 +68,13 @@ function noPage(value: string): MillraceError {
   });
 }
 
+/** Of a series: its labels are names. */
+const LINE_LENGTH_MAX = 16_384;
+
 /** The series of one metric on a page in Prometheus' text format. What is no finite number is left out, and so are other metrics. */
 export function samplesOf(page: string, metric: string): PageSample[] {
   return page.split('\n').flatMap((line) => {
-    if (!line.startsWith(`${metric}{`)) return [];
+    if (!line.startsWith(`${metric}{`) || line.length > LINE_LENGTH_MAX) return [];
     const labels = new Map<string, string>();
     const pair = /\s*([A-Za-z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*[,}]/y;
     pair.lastIndex = metric.length + 1;
@@ -85,7 +88,9 @@ export function samplesOf(page: string, metric: string): PageSample[] {
       end = pair.lastIndex;
     }
     // A comma may stand before the end of the labels.
-    const value = Number(/^\s*\}?\s*(\S+)/.exec(line.slice(end))?.[1] ?? 'none');
+    const behind = line.slice(end).trimStart();
+    const text = (behind.startsWith('}') ? behind.slice(1).trimStart() : behind).split(/\s/, 1)[0];
+    const value = Number(text || 'none');
     return Number.isFinite(value) ? [{ labels, value }] : [];
   });
 }

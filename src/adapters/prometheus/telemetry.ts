@@ -17,7 +17,7 @@ import type {
   MetricDefinition,
   Telemetry,
 } from '../../ports/telemetry.ts';
-import { logDestination } from './log-destination.ts';
+import { type LogDestination, logDestination } from './log-destination.ts';
 import { loggedError, loggedText } from './logged-error.ts';
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
@@ -28,12 +28,14 @@ export interface PrometheusTelemetryOptions {
   service: string;
   level: LogLevel;
   /** Where log lines go, one JSON object each; standard output by default. */
-  destination?: DestinationStream;
+  destination?: DestinationStream & Partial<LogDestination>;
 }
 
 export interface PrometheusTelemetry extends Telemetry {
   /** Every metric, with those of the process, in Prometheus's text format. */
   metricsText(): Promise<string>;
+  /** Whether the process may end without waiting for ever for whoever reads its log (`LogDestination.written`). */
+  logWritten(withinMs: number): Promise<boolean>;
   /** `Content-Type` of that text. */
   readonly metricsContentType: string;
 }
@@ -43,8 +45,12 @@ export function prometheusTelemetry(options: PrometheusTelemetryOptions): Promet
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const instruments = new Instruments(registry);
+  const tell = (line: string): void => void process.stderr.write(`${options.service}: ${line}\n`);
+  const destination: DestinationStream & Partial<LogDestination> =
+    options.destination ?? logDestination(tell);
   return {
-    logger: createLogger(options),
+    logger: createLogger(options, destination),
+    logWritten: async (withinMs) => (await destination.written?.(withinMs)) ?? true,
     counter: (definition) => instruments.counter(definition),
     gauge: (definition) => instruments.gauge(definition),
     histogram: (definition) => instruments.histogram(definition),
@@ -53,7 +59,7 @@ export function prometheusTelemetry(options: PrometheusTelemetryOptions): Promet
   };
 }
 
-function createLogger(options: PrometheusTelemetryOptions): Logger {
+function createLogger(options: PrometheusTelemetryOptions, destination: DestinationStream): Logger {
   return pino(
     {
       level: options.level,
@@ -62,7 +68,7 @@ function createLogger(options: PrometheusTelemetryOptions): Logger {
       formatters: { level: (label) => ({ level: label }), log: withoutSecrets },
       serializers: { error: (error: unknown) => loggedError(error) },
     },
-    options.destination ?? logDestination((line) => process.stderr.write(`${options.service}: ${line}\n`)),
+    destination,
   );
 }
 

@@ -79,14 +79,17 @@ export function tellsCandidatesApart(moments: CostMoments): boolean {
   return ones * candidates > (1 + SPREAD_MIN) * both * both;
 }
 
-/** Root of the mean square of the relative error, over the batches. NaN where there was none. */
+/** Below 0 by no more than rounding: shares of what is added up. */
+const ROUNDING = 1e-9;
+
+/** Root of the mean square of the relative error, over the batches. NaN where there was none, and where the moments can be of no batches. */
 export function momentsError(moments: CostMoments, coefficients: readonly number[]): number {
   const { products, sums } = equationsOf(moments);
   const batches = moments.get('batches') ?? 0;
   const dot = (values: readonly number[]): number =>
     values.reduce((sum, value, n) => sum + value * (coefficients[n] ?? 0), 0);
   const squares = batches - 2 * dot(sums) + dot(products.map(dot));
-  return Math.sqrt(Math.max(0, squares) / batches);
+  return squares < -ROUNDING * batches ? Number.NaN : Math.sqrt(Math.max(0, squares) / batches);
 }
 
 function equationsOf(moments: CostMoments): { products: number[][]; sums: number[] } {

@@ -33,8 +33,7 @@ export class CostMeter {
 
   publish(): void {
     for (const [key, { labels, sum }] of this.#sums) {
-      for (const [moment, amount] of sum.take())
-        if (amount > 0) this.#moments.add(amount, { ...labels, moment });
+      for (const [moment, amount] of sum.take()) this.#moments.add(amount, { ...labels, moment });
       // Versions come and go; the counters stay.
       this.#sums.delete(key);
     }

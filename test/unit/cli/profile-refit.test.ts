@@ -177,6 +177,43 @@ describe('profile refit', () => {
     expect({ out, exitCode }).toEqual({ out: '', exitCode: 2 });
   });
 
+  const lines = (page: string): string[] =>
+    page.split('\n').filter((line) => line.startsWith('millrace_cost_moments_total{'));
+  it.each<[string, (page: string) => string, RegExp]>([
+    ['was cut short', (page) => lines(page).slice(0, 12).join('\n'), /not whole: a page lacks the moment/],
+    [
+      'has a sum that no number holds',
+      (page) =>
+        `${page}\n${lines(page)
+          .map((line) => line.replace(/ \S+$/, ' 1.7e308'))
+          .join('\n')}`.repeat(2),
+      /not whole: .* too large/,
+    ],
+    [
+      'has sums that are of no batches',
+      (page) =>
+        page.replaceAll(/(moment="\S+ \S+"\} )(\S+)/g, (_, before, sum) => `${before}${0.9 * Number(sum)}`),
+      /inconsistent/,
+    ],
+  ])('fits nothing to a page that %s, beside a whole one or not', async (_, change, reason) => {
+    const { profile, write, cost } = await profiledModels();
+    const before = cost('2');
+    const whole = await pageOf({});
+    const changed = write('changed.txt', change(whole));
+    for (const pages of [[changed], [write('whole.txt', whole), changed]]) {
+      const { out, exitCode } = await profile('refit', ...pages, '--write');
+      expect(out).toMatch(reason);
+      expect(exitCode).toBe(1);
+      expect(cost('2')).toEqual(before);
+    }
+  });
+
+  it('shows names of a page as what they are', async () => {
+    const { profile, write } = await profiledModels();
+    const { out } = await profile('refit', write('page.txt', await pageOf({ family: '\u001b[31mtoy\nx' })));
+    expect(out).toContain('?[31mtoy?x@2');
+  });
+
   it('takes no version of a page for a path', async () => {
     const { profile, write, cost, models } = await profiledModels();
     const before = [cost('1'), cost('2')];

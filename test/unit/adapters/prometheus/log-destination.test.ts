@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -45,6 +45,32 @@ describe('the log of a process', () => {
       'router: the log cannot be written: ENOSPC: no space left on device, write; this process goes on\n',
     );
     expect(exitCode).toBe(7);
+  });
+
+  it('says whether an exit would have to wait: where a pipe is held and not read, it would, for ever', async () => {
+    const place = temporaryFolder();
+    const fifo = place.path('fifo');
+    execFileSync('mkfifo', [fifo]);
+    // Held open for reading as well as for writing, and never read.
+    const held = openSync(fifo, 'r+');
+    const script = place.write(
+      'log.ts',
+      `
+      import { prometheusTelemetry } from ${JSON.stringify(TELEMETRY)};
+      const { logger, logWritten } = prometheusTelemetry({ service: 'router', level: 'info' });
+      process.stderr.write(String(await logWritten(5_000)) + ' ');
+      logger.info({}, 'short');
+      process.stderr.write(String(await logWritten(5_000)) + ' ');
+      for (let line = 0; line < 50; line += 1) logger.info({ filler: 'x'.repeat(8_000) }, 'long');
+      process.stderr.write(String(await logWritten(200)));
+      process.kill(process.pid, 'SIGKILL');
+      `,
+    );
+    const child = spawn(process.execPath, [script], { stdio: ['ignore', held, 'pipe'] });
+    if (child.stderr === null) throw new Error('no standard error');
+    const [err] = await Promise.all([text(child.stderr), once(child, 'exit')]);
+    closeSync(held);
+    expect(err).toBe('true true false');
   });
 
   it('is whole as far as the file may grow', async () => {

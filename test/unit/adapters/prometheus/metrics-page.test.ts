@@ -150,6 +150,14 @@ describe('the series of a metric', () => {
     expect(shown(page)).toEqual([]);
   });
 
+  it.each([
+    ['rooms', `a{${' '.repeat(5_000_000)}`],
+    ['room behind', `a{b="1"}${' '.repeat(5_000_000)}`],
+    ['a label', `a{b="${'\\"'.repeat(5_000_000)}"} 1`],
+  ])('are none where a line has no end: %s', (_, page) => {
+    expect(shown(page)).toEqual([]);
+  });
+
   it('are those that prom-client wrote, whatever labels and values are', async () => {
     const label = fc.oneof(
       fc.string({ unit: 'grapheme', maxLength: 12 }),

@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { silentTelemetry } from '../../../../src/adapters/memory/telemetry.ts';
+import { samplesOf } from '../../../../src/adapters/prometheus/metrics-page.ts';
+import { prometheusTelemetry } from '../../../../src/adapters/prometheus/telemetry.ts';
+import { MOMENT_NAMES } from '../../../../src/core/signals/cost-moments.ts';
 import type { BatchResult } from '../../../../src/ports/accelerator.ts';
 import { CostMeter } from '../../../../src/stages/accelerator-worker/cost-meter.ts';
 import { handDrivenModel } from './model.fixture.ts';
@@ -34,6 +37,15 @@ describe('what batches took', () => {
     expect([sum('batches'), sum('1'), sum('N'), sum('1 N'), sum('N N')]).toEqual([2, 1.5, 10, 7.5, 50]);
     expect([sum('batches', 'sparse'), sum('N', 'sparse')]).toEqual([1, 10]);
     expect([sum('batches', 'dense', '2'), sum('N', 'dense', '2')]).toEqual([1, 10]);
+  });
+
+  it('has every moment, those that are 0 too: a page that lacks one was cut short', async () => {
+    const telemetry = prometheusTelemetry({ service: 'a-test', level: 'silent' });
+    const meter = new CostMeter('cpu', telemetry);
+    meter.computed(handDrivenModel(), 'dense', { items: [], computeMs: 1, bytesMoved: 0, shape: SHAPE });
+    meter.publish();
+    const samples = samplesOf(await telemetry.metricsText(), METRIC);
+    expect(samples.map(({ labels }) => labels.get('moment'))).toEqual(MOMENT_NAMES);
   });
 
   it('is published once', () => {
