@@ -14,14 +14,18 @@ const LOG_MS = 1_000;
 /** How long a process may take to drain after SIGTERM before it gives up and says so. */
 const DRAIN_MS = 10_000;
 
+/** @param end ends the process, once its log is written */
+type StartStages = (
+  settings: Settings,
+  runtime: Runtime,
+  end: (code: number) => void,
+) => Promise<readonly Stage[]>;
+
 /**
  * One service as a process: settings from the environment, health and metrics over HTTP, stages, and on SIGTERM or SIGINT: unready, drain,
  * commit, leave, within 10 s. A line on standard output says when it is ready; what a person can correct is told in one line, exit code 2.
  */
-export async function runService(
-  service: string,
-  start: (settings: Settings, runtime: Runtime) => Promise<readonly Stage[]>,
-): Promise<void> {
+export async function runService(service: string, start: StartStages): Promise<void> {
   let end = (code: number): void => process.exit(code);
   try {
     const { settings } = loadSettings(process.env);
@@ -44,7 +48,7 @@ interface ServiceProcess {
 async function run(
   service: string,
   { settings, telemetry, end }: ServiceProcess,
-  start: (settings: Settings, runtime: Runtime) => Promise<readonly Stage[]>,
+  start: StartStages,
 ): Promise<void> {
   countBuffersInHeapLimit();
   const stages: Stage[] = [];
@@ -74,7 +78,7 @@ async function run(
     end(0);
   };
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal));
-  stages.push(...(await start(settings, runtime)));
+  stages.push(...(await start(settings, runtime, end)));
   collectStartUpGarbage();
   logger.info({ url: health.url, pid: process.pid }, 'ready');
 }

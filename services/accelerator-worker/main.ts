@@ -4,7 +4,7 @@ import { createBackend, loadModels, openLibrary, openModels } from '../../src/wi
 import { poolOf, readFleet } from '../../src/wiring/policy-files.ts';
 import { runService } from '../run-service.ts';
 
-await runService('accelerator-worker', async (settings, runtime) => {
+await runService('accelerator-worker', async (settings, runtime, end) => {
   const fleet = readFleet(settings);
   const { accelerator } = poolOf(fleet, settings.worker.pool);
   const repository = growingRepository(await openModels(settings, runtime.telemetry));
@@ -15,7 +15,7 @@ await runService('accelerator-worker', async (settings, runtime) => {
       { reason },
       'the accelerator failed; this process ends, its slots go to others',
     );
-    process.exit(1);
+    end(1);
   });
   const models = await loadModels(backend, repository, runtime.telemetry);
   const stage = await startAcceleratorWorker(settings, runtime, {

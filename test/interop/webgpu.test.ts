@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/adapters/system/clock.ts';
+import { MillraceError } from '../../src/core/errors.ts';
 import { createOnnxCpuAccelerator } from '../../src/inference/onnx-cpu/accelerator.ts';
 import { createOnnxWebgpuAccelerator } from '../../src/inference/onnx-webgpu/accelerator.ts';
 import { type ModelRepository, openRepository } from '../../src/inference/repository/open-repository.ts';
@@ -16,20 +17,23 @@ const SOURCES = join(import.meta.dirname, '../../src');
 const REPOSITORY = join(import.meta.dirname, '../../models/repository');
 /** In software a device compiles each version's shaders for seconds. */
 const TIMEOUT_MS = 600_000;
-/** What is asked of a device against the CPU. */
-const RELATIVE = 1e-3;
+/** Tighter than the 10⁻³ that a device may be off by: this one is in software. */
+const RELATIVE = 1e-5;
 
 /** `npm run test:interop` starts this file with a device in software; where it is run without one, a device of the machine will do. */
 const device = await deviceHere();
 
+/** Only a machine without a device is excused, and not where one was given: whatever else fails is a fault. */
 async function deviceHere(): Promise<'a device' | string> {
+  if (process.env['VK_ICD_FILENAMES'] !== undefined) return 'a device';
   const repository = await openRepository(REPOSITORY);
   const accelerator = createOnnxWebgpuAccelerator({ repository, clock: systemClock() });
   try {
     await accelerator.load('two-tower', '1');
     return 'a device';
   } catch (error) {
-    return String(error);
+    if (!(error instanceof MillraceError && error.code === 'MODEL_UNAVAILABLE')) throw error;
+    return error.message;
   } finally {
     await accelerator.close();
   }

@@ -40,6 +40,10 @@ describe('what a server says', () => {
     });
   });
 
+  it('may have a code that gRPC does not', () => {
+    expect(failure(99 as status, 'odd', true).message).toBe('gRPC status 99: odd');
+  });
+
   it('may be without a reason', () => {
     expect(failure(status.INVALID_ARGUMENT, '', true).message).toBe(
       'gRPC INVALID_ARGUMENT, without a reason',
