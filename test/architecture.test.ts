@@ -74,7 +74,7 @@ const HAS_A_CLOCK: Readonly<Record<string, string>> = {
   'src/inference/onnx-cpu/session-host.ts': 'process.hrtime',
 };
 /** Libraries that only compute; core uses no others. */
-const PURE_LIBRARIES = ['yaml', '@marcbachmann/cel-js', '@datadog/sketches-js', 'node:buffer'];
+const PURE_LIBRARIES = ['yaml', '@marcbachmann/cel-js', '@datadog/sketches-js', 'valibot', 'node:buffer'];
 
 const root = resolve(import.meta.dirname, '..');
 

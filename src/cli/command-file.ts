@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as v from 'valibot';
 import {
   COMMAND_TYPES,
   type ControlCommand,
@@ -6,27 +6,28 @@ import {
   type Signature,
 } from '../contracts/records.ts';
 import { MillraceError } from '../core/errors.ts';
+import { closedObject, problemOf, timeWithZone, whole } from '../core/json-values.ts';
 import { notJson } from './not-json.ts';
 
 /**
  * A command as a file, from who signs it to who co-signs or sends it: JSON, so that the second person reads what the signature is for. The body
  * is the exact text that was signed.
  */
-const SIGNATURE = z.strictObject({
-  keyId: z.string(),
-  version: z.int(),
-  notAfter: z.iso.datetime({ offset: true }),
-  nonce: z.string(),
-  bytes: z.base64(),
+const SIGNATURE = closedObject({
+  keyId: v.string(),
+  version: whole,
+  notAfter: timeWithZone,
+  nonce: v.string(),
+  bytes: v.pipe(v.string(), v.base64()),
 });
-const SCHEMA = z.strictObject({
-  commandId: z.string().min(1),
-  scope: z.string().min(1),
-  type: z.enum(COMMAND_TYPES),
-  actor: z.string(),
-  body: z.string(),
-  signature: SIGNATURE.nullable(),
-  coSignature: SIGNATURE.nullable(),
+const SCHEMA = closedObject({
+  commandId: v.pipe(v.string(), v.minLength(1)),
+  scope: v.pipe(v.string(), v.minLength(1)),
+  type: v.picklist(COMMAND_TYPES),
+  actor: v.string(),
+  body: v.string(),
+  signature: v.nullable(SIGNATURE),
+  coSignature: v.nullable(SIGNATURE),
 });
 
 /** Ends with a line break. @throws MillraceError INVALID_COMMAND for a body that is no text: what was signed could not be read off the file */
@@ -74,9 +75,9 @@ export function readCommandText(text: string, file: string): ControlCommand {
       },
     );
   }
-  const parsed = SCHEMA.safeParse(content);
+  const parsed = v.safeParse(SCHEMA, content);
   if (parsed.success) {
-    const { body, signature, coSignature, ...rest } = parsed.data;
+    const { body, signature, coSignature, ...rest } = parsed.output;
     return makeControlCommand({
       ...rest,
       body: Buffer.from(body),
@@ -84,19 +85,13 @@ export function readCommandText(text: string, file: string): ControlCommand {
       coSignature: readSignature(coSignature),
     });
   }
-  const [issue] = parsed.error.issues;
-  const path = (issue?.path ?? []).map(String).join('.');
-  throw new MillraceError(
-    'INVALID_COMMAND',
-    `${file}: ${path === '' ? '' : `${path}: `}${issue?.message ?? 'it is no command'}`,
-    {
-      allowed: 'a file that --out of a millrace command wrote',
-      advice: 'Write it again; a change by hand makes its signature void',
-    },
-  );
+  throw new MillraceError('INVALID_COMMAND', `${file}: ${problemOf(parsed.issues[0])}`, {
+    allowed: 'a file that --out of a millrace command wrote',
+    advice: 'Write it again; a change by hand makes its signature void',
+  });
 }
 
-function writeSignature(signature: Signature | null): z.infer<typeof SIGNATURE> | null {
+function writeSignature(signature: Signature | null): v.InferOutput<typeof SIGNATURE> | null {
   if (signature === null) return null;
   const { keyId, version, notAfter, nonce, bytes } = signature;
   return {
@@ -108,7 +103,7 @@ function writeSignature(signature: Signature | null): z.infer<typeof SIGNATURE> 
   };
 }
 
-function readSignature(signature: z.infer<typeof SIGNATURE> | null): Signature | null {
+function readSignature(signature: v.InferOutput<typeof SIGNATURE> | null): Signature | null {
   if (signature === null) return null;
   const { notAfter, bytes, ...rest } = signature;
   return { ...rest, notAfter: Date.parse(notAfter), bytes: Buffer.from(bytes, 'base64') };

@@ -1,14 +1,15 @@
-import { z } from 'zod';
+import * as v from 'valibot';
 import { readUserFile } from '../config/user-file.ts';
 import { MillraceError } from '../core/errors.ts';
+import { finite, keysOf, recordOf } from '../core/json-values.ts';
 import type { CompiledPolicy } from '../core/policy/compile.ts';
 import type { SignalValue } from '../core/policy/document.ts';
 import { type SignalVector, toSignalVector } from '../core/policy/explain.ts';
 import { didYouMean } from '../core/policy/nearest.ts';
 
-const LINE = z.object({
-  signals: z.record(z.string(), z.union([z.number(), z.boolean(), z.string(), z.null()])),
-  context: z.record(z.string(), z.string()).optional(),
+const LINE = v.object({
+  signals: recordOf(v.string(), v.union([finite, v.boolean(), v.string(), v.null()])),
+  context: v.optional(recordOf(v.string(), v.string())),
 });
 const ALLOWED =
   'one JSON object per line, with "signals" (numbers, true and false by name) and, where there is one, "context" (texts by name)';
@@ -45,10 +46,13 @@ function readLine(line: string, place: string): Map<string, SignalValue | null> 
       cause: error,
     });
   }
-  const parsed = LINE.safeParse(content);
+  const parsed = v.safeParse(LINE, content);
   if (parsed.success)
-    return new Map([...Object.entries(parsed.data.signals), ...Object.entries(parsed.data.context ?? {})]);
-  const path = (parsed.error.issues[0]?.path ?? []).map(String).join('.');
+    return new Map([
+      ...Object.entries(parsed.output.signals),
+      ...Object.entries(parsed.output.context ?? {}),
+    ]);
+  const path = keysOf(parsed.issues[0]).join('.');
   throw new MillraceError(
     'INVALID_REQUEST',
     `${place}: ${path === '' ? 'it is no request' : `${path} is not allowed`}`,

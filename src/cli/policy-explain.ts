@@ -1,8 +1,9 @@
-import { z } from 'zod';
+import * as v from 'valibot';
 import { loadSettings } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
 import { readUserFile } from '../config/user-file.ts';
 import { MillraceError } from '../core/errors.ts';
+import { finite, keysOf, recordOf } from '../core/json-values.ts';
 import type { CompiledPolicy, Leaf } from '../core/policy/compile.ts';
 import type { SignalValue } from '../core/policy/document.ts';
 import { explainDecision, formatExplanation, leafAt, toSignalVector } from '../core/policy/explain.ts';
@@ -89,8 +90,8 @@ function valuesOfFlags(policy: CompiledPolicy, flags: ExplainFlags): Values {
   return new Map<string, SignalValue>([...numbers, ...texts]);
 }
 
-const NUMBERS = z.record(z.string(), z.union([z.number(), z.boolean()]));
-const TEXTS = z.record(z.string(), z.string());
+const NUMBERS = recordOf(v.string(), v.union([finite, v.boolean()]));
+const TEXTS = recordOf(v.string(), v.string());
 
 /** @param type that the policy declares it with */
 function adviceForSignal(name: string, value: unknown, type: string | undefined): string | undefined {
@@ -101,7 +102,7 @@ function adviceForSignal(name: string, value: unknown, type: string | undefined)
 }
 
 interface FlagFormat<T> {
-  schema: z.ZodType<Record<string, T>>;
+  schema: v.GenericSchema<unknown, Record<string, T>>;
   allowed: string;
   /** What to do about a value that is not allowed. */
   advise(name: string, value: unknown): string | undefined;
@@ -119,10 +120,9 @@ function parseFlag<T>(
   } catch (error) {
     throw new MillraceError('INVALID_CONFIG', `${flag} is not JSON`, { value: text, allowed, cause: error });
   }
-  const parsed = schema.safeParse(content);
-  if (parsed.success) return new Map(Object.entries(parsed.data));
-  const [issue] = parsed.error.issues;
-  const path = (issue?.path ?? []).map(String).join('.');
+  const parsed = v.safeParse(schema, content);
+  if (parsed.success) return new Map(Object.entries(parsed.output));
+  const path = keysOf(parsed.issues[0]).join('.');
   const value = new Map(Object.entries(content ?? {})).get(path);
   const advice = advise(path, value);
   throw new MillraceError('INVALID_CONFIG', `${flag} is not valid${path === '' ? '' : ` at ${path}`}`, {

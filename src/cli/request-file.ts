@@ -1,55 +1,65 @@
-import { z } from 'zod';
+import * as v from 'valibot';
 import type { RequestInput } from '../client/client.ts';
 import { fp32, int64, text } from '../client/tensors.ts';
 import { readUserFile } from '../config/user-file.ts';
 import type { Tensor } from '../contracts/records.ts';
 import type { MillraceError } from '../core/errors.ts';
+import { closedObject, finite, isUnknownKey, keysOf, recordOf, whole } from '../core/json-values.ts';
 import { didYouMean } from '../core/policy/nearest.ts';
 import { notJson } from './not-json.ts';
 import { fileProblem, pathText, readTensors } from './request-tensors.ts';
 
-const texts = z.record(z.string(), z.string());
-const tensors = z.record(z.string(), z.unknown());
+const texts = recordOf(v.string(), v.string());
+const tensors = recordOf(v.string(), v.unknown());
 
 /** The fields of a request file; each description says what is allowed. */
-const SCHEMA = z.strictObject({
-  about: z.string().optional().describe('a text for whoever reads the file'),
-  requestId: z.string().min(1).optional().describe('a text of at most 128 bytes; a fresh one where absent'),
-  model: z.string().min(1).describe('a model family such as "ranker", or family@version'),
-  deadlineMs: z
-    .int()
-    .positive()
-    .optional()
-    .describe('whole milliseconds above 0; the SLA of the family where absent'),
-  priority: z.int().min(0).max(9).optional().describe('whole numbers from 0 (highest) to 9'),
-  value: z.number().optional().describe('a number'),
-  candidateValues: z.array(z.number()).optional().describe('a list of numbers, one per candidate'),
-  bucketKey: z.string().optional().describe('a text'),
-  region: z.string().optional().describe('a text'),
-  baselineCandidates: z
-    .int()
-    .min(0)
-    .optional()
-    .describe('whole numbers up to the number of candidates; all of them where absent'),
-  candidateIds: z
-    .union([z.array(z.int()), z.array(z.string())])
-    .optional()
-    .describe('a list of whole numbers below 2^53, or a list of texts; one per candidate'),
-  requestTensors: tensors.optional().describe('tensors by the name of their model input'),
-  candidateTensors: tensors.optional().describe('tensors by the name of their model input'),
-  hints: z.record(z.string(), z.number()).optional().describe('numbers by name'),
-  context: texts.optional().describe('texts by name'),
-  experiments: texts.optional().describe('texts by name'),
-  optOut: z
-    .array(z.enum(['RMA', 'SBM', 'EXPLORE']))
-    .optional()
-    .describe('a list of RMA, SBM, EXPLORE'),
-  pin: z.string().optional().describe('a policy or a variant'),
-  featuresAsOf: z.int().optional().describe('milliseconds since the epoch'),
-  explain: z.boolean().optional().describe('true, false'),
-});
+const FIELDS = {
+  about: v.pipe(v.optional(v.string()), v.description('a text for whoever reads the file')),
+  requestId: v.pipe(
+    v.optional(v.pipe(v.string(), v.minLength(1))),
+    v.description('a text of at most 128 bytes; a fresh one where absent'),
+  ),
+  model: v.pipe(
+    v.string(),
+    v.minLength(1),
+    v.description('a model family such as "ranker", or family@version'),
+  ),
+  deadlineMs: v.pipe(
+    v.optional(v.pipe(whole, v.gtValue(0))),
+    v.description('whole milliseconds above 0; the SLA of the family where absent'),
+  ),
+  priority: v.pipe(
+    v.optional(v.pipe(whole, v.minValue(0), v.maxValue(9))),
+    v.description('whole numbers from 0 (highest) to 9'),
+  ),
+  value: v.pipe(v.optional(finite), v.description('a number')),
+  candidateValues: v.pipe(v.optional(v.array(finite)), v.description('a list of numbers, one per candidate')),
+  bucketKey: v.pipe(v.optional(v.string()), v.description('a text')),
+  region: v.pipe(v.optional(v.string()), v.description('a text')),
+  baselineCandidates: v.pipe(
+    v.optional(v.pipe(whole, v.minValue(0))),
+    v.description('whole numbers up to the number of candidates; all of them where absent'),
+  ),
+  candidateIds: v.pipe(
+    v.optional(v.union([v.array(whole), v.array(v.string())])),
+    v.description('a list of whole numbers below 2^53, or a list of texts; one per candidate'),
+  ),
+  requestTensors: v.pipe(v.optional(tensors), v.description('tensors by the name of their model input')),
+  candidateTensors: v.pipe(v.optional(tensors), v.description('tensors by the name of their model input')),
+  hints: v.pipe(v.optional(recordOf(v.string(), finite)), v.description('numbers by name')),
+  context: v.pipe(v.optional(texts), v.description('texts by name')),
+  experiments: v.pipe(v.optional(texts), v.description('texts by name')),
+  optOut: v.pipe(
+    v.optional(v.array(v.picklist(['RMA', 'SBM', 'EXPLORE']))),
+    v.description('a list of RMA, SBM, EXPLORE'),
+  ),
+  pin: v.pipe(v.optional(v.string()), v.description('a policy or a variant')),
+  featuresAsOf: v.pipe(v.optional(whole), v.description('milliseconds since the epoch')),
+  explain: v.pipe(v.optional(v.boolean()), v.description('true, false')),
+};
+const SCHEMA = closedObject(FIELDS);
 
-type FileFields = z.infer<typeof SCHEMA>;
+type FileFields = v.InferOutput<typeof SCHEMA>;
 
 /**
  * A request as a person writes it: JSON, tensors as nested arrays of numbers.
@@ -61,9 +71,9 @@ export function readRequestFile(file: string): RequestInput {
 
 /** @param file names the request in messages */
 export function parseRequest(content: unknown, file: string): RequestInput {
-  const parsed = SCHEMA.safeParse(content);
-  if (!parsed.success) throw refusal(file, content, parsed.error);
-  const fields = parsed.data;
+  const parsed = v.safeParse(SCHEMA, content);
+  if (!parsed.success) throw refusal(file, content, parsed.issues);
+  const fields = parsed.output;
   const requestTensors = readTensors(file, 'requestTensors', fields.requestTensors ?? {});
   const candidateTensors = readTensors(file, 'candidateTensors', fields.candidateTensors ?? {});
   const candidates = candidateTensors[0]?.shape[0] ?? fields.candidateIds?.length ?? 0;
@@ -115,30 +125,32 @@ function parseJson(content: string, file: string): unknown {
   }
 }
 
+type Issues = readonly [v.BaseIssue<unknown>, ...v.BaseIssue<unknown>[]];
+
 /** The first thing that is wrong, and how many more things are. */
-function refusal(file: string, content: unknown, error: z.ZodError): MillraceError {
-  const [issue] = error.issues;
-  if (issue === undefined) throw new Error('zod refused a request file without an issue', { cause: error });
-  if (issue.code === 'unrecognized_keys') return unknownField(file, issue.keys[0] ?? '');
-  const more = error.issues.length - 1;
-  const [field] = issue.path;
+function refusal(file: string, content: unknown, issues: Issues): MillraceError {
+  const [issue] = issues;
+  const keys = keysOf(issue);
+  const [field] = keys;
+  if (isUnknownKey(issue)) return unknownField(file, String(field));
+  const more = issues.length - 1;
   if (field === undefined)
     return fileProblem(file, '', 'a request is a JSON object', { value: content, allowed: allFields() });
-  const isMissing = issue.path.length === 1 && valueAt(content, issue.path) === undefined;
-  const allowed = isField(field) ? SCHEMA.shape[field].description : undefined;
+  const isMissing = keys.length === 1 && valueAt(content, keys) === undefined;
+  const allowed = isField(field) ? v.getDescription(FIELDS[field]) : undefined;
   return fileProblem(
     file,
-    pathText(issue.path),
+    pathText(keys),
     `${isMissing ? 'it is missing' : 'this is not allowed here'}${more > 0 ? ` (and ${more} more)` : ''}`,
     {
-      ...(isMissing ? {} : { value: valueAt(content, issue.path) }),
+      ...(isMissing ? {} : { value: valueAt(content, keys) }),
       ...(allowed === undefined ? {} : { allowed }),
     },
   );
 }
 
 function unknownField(file: string, name: string): MillraceError {
-  const near = didYouMean(name, Object.keys(SCHEMA.shape));
+  const near = didYouMean(name, Object.keys(FIELDS));
   return fileProblem(
     file,
     name,
@@ -148,11 +160,11 @@ function unknownField(file: string, name: string): MillraceError {
 }
 
 function allFields(): string {
-  return Object.keys(SCHEMA.shape).join(', ');
+  return Object.keys(FIELDS).join(', ');
 }
 
 function isField(name: PropertyKey): name is keyof FileFields {
-  return Object.hasOwn(SCHEMA.shape, name);
+  return Object.hasOwn(FIELDS, name);
 }
 
 function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {

@@ -1,17 +1,20 @@
-import { z } from 'zod';
+import * as v from 'valibot';
 import { type TensorDatatype, type TensorValue, tensor } from '../client/tensors.ts';
 import type { Tensor } from '../contracts/records.ts';
 import { type ErrorDetail, MillraceError } from '../core/errors.ts';
+import { closedObject, whole } from '../core/json-values.ts';
 import { DATATYPES } from '../core/request/tensor.ts';
 
-const LONG_FORM = z.strictObject({
-  datatype: z.enum(DATATYPES).exclude(['FP16']).optional(),
-  shape: z.array(z.int().min(0)).optional(),
-  values: z.array(z.unknown()),
+/** For FP16 there is no number in JSON that it is not read from as another. */
+const WRITABLE = DATATYPES.filter((datatype) => datatype !== 'FP16');
+const LONG_FORM = closedObject({
+  datatype: v.optional(v.picklist(WRITABLE)),
+  shape: v.optional(v.array(v.pipe(whole, v.minValue(0)))),
+  values: v.array(v.unknown()),
 });
 const FORMS =
   'nested arrays of numbers (FP32), or {"datatype": …, "shape": [whole numbers], "values": nested arrays}; datatypes: ' +
-  DATATYPES.filter((datatype) => datatype !== 'FP16').join(', ');
+  WRITABLE.join(', ');
 
 /**
  * Tensors by name, each as nested arrays (FP32, their nesting is the shape) or as `{datatype?, shape?, values}`.
@@ -44,9 +47,9 @@ interface LongForm {
 
 function toLongForm(file: string, path: string, written: unknown): LongForm {
   if (Array.isArray(written)) return { datatype: 'FP32', shape: undefined, values: written };
-  const parsed = LONG_FORM.safeParse(written);
+  const parsed = v.safeParse(LONG_FORM, written);
   if (!parsed.success) throw fileProblem(file, path, 'this is no tensor', { value: written, allowed: FORMS });
-  const { datatype = 'FP32', shape, values } = parsed.data;
+  const { datatype = 'FP32', shape, values } = parsed.output;
   return { datatype, shape, values };
 }
 

@@ -1,5 +1,6 @@
 import { styleText } from 'node:util';
-import { z } from 'zod';
+import * as v from 'valibot';
+import { finite, recordOf } from '../core/json-values.ts';
 import { formatExplanation } from '../core/policy/explain.ts';
 import { milliseconds, outcomeText, type ShownResult, servedBy } from './shown-result.ts';
 import { tableLines } from './table.ts';
@@ -92,15 +93,15 @@ function timingLine({ timings }: ShownResult): string {
   return `time    ${milliseconds(timings.totalMs)}${budget}: ${told}`;
 }
 
-const TRACE = z.looseObject({
-  path: z.object({
-    leaf: z.string(),
-    steps: z.array(
-      z.object({
-        node: z.string(),
-        when: z.string().nullable(),
-        outcome: z.enum(['true', 'false', 'unknown']),
-        read: z.record(z.string(), z.union([z.number(), z.boolean(), z.string(), z.null()])),
+const TRACE = v.looseObject({
+  path: v.object({
+    leaf: v.string(),
+    steps: v.array(
+      v.object({
+        node: v.string(),
+        when: v.nullable(v.string()),
+        outcome: v.picklist(['true', 'false', 'unknown']),
+        read: recordOf(v.string(), v.union([finite, v.boolean(), v.string(), v.null()])),
       }),
     ),
   }),
@@ -109,9 +110,9 @@ const TRACE = z.looseObject({
 /** The policy's steps, then what else the router wrote, as it is: it may come from a newer one. */
 function traceLines(trace: unknown): string[] {
   if (trace === null) return [];
-  const parsed = TRACE.safeParse(trace);
+  const parsed = v.safeParse(TRACE, trace);
   if (!parsed.success) return ['trace', ...indented(JSON.stringify(trace, null, 2).split('\n'))];
-  const { path, policy: _, ...rest } = parsed.data;
+  const { path, policy: _, ...rest } = parsed.output;
   const others = Object.entries(rest).map(([name, value]) => `${name} ${traceValue(name, value)}`);
   return ['trace', ...indented([...formatExplanation(path), ...others])];
 }

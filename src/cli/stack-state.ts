@@ -1,38 +1,42 @@
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { z } from 'zod';
+import * as v from 'valibot';
 import { fileError } from '../config/user-file.ts';
+import { mapping, whole } from '../core/json-values.ts';
 
-const launchSchema = z.object({
-  command: z.string().min(1),
-  arguments: z.array(z.string()),
-  workingDirectory: z.string().min(1),
-  logFile: z.string().min(1),
+const launchSchema = v.object({
+  command: v.pipe(v.string(), v.minLength(1)),
+  arguments: v.array(v.string()),
+  workingDirectory: v.pipe(v.string(), v.minLength(1)),
+  logFile: v.pipe(v.string(), v.minLength(1)),
 });
 
-const stateSchema = z.object({
-  environment: z.record(z.string(), z.string()),
-  processes: z.array(
-    z.object({
-      name: z.string(),
-      pid: z.int().positive(),
-      commandLine: z.string().min(1),
-      launch: launchSchema.optional(),
+/** Of any names, also of those that `recordOf` refuses. */
+const environmentSchema = v.pipe(mapping, v.custom<Record<string, string>>(holdsTexts));
+
+const stateSchema = v.object({
+  environment: environmentSchema,
+  processes: v.array(
+    v.object({
+      name: v.string(),
+      pid: v.pipe(whole, v.gtValue(0)),
+      commandLine: v.pipe(v.string(), v.minLength(1)),
+      launch: v.optional(launchSchema),
     }),
   ),
-  dir: z.string().optional(),
-  project: z.string().optional(),
+  dir: v.optional(v.string()),
+  project: v.optional(v.string()),
 });
 
 /** What `stack up` started, for the commands that come after it. */
-export type StackState = z.infer<typeof stateSchema>;
+export type StackState = v.InferOutput<typeof stateSchema>;
 
 /** undefined where nothing is up. A file that cannot be read as a state counts as none: nothing can be ended by it safely. */
 export async function readStackState(file: string): Promise<StackState | undefined> {
   const text = await readFile(file, 'utf8').catch(() => '');
   if (text === '') return undefined;
-  const parsed = stateSchema.safeParse(parseJson(text));
-  return parsed.success ? parsed.data : undefined;
+  const parsed = v.safeParse(stateSchema, parseJson(text));
+  return parsed.success ? parsed.output : undefined;
 }
 
 /** @throws MillraceError INVALID_CONFIG where it cannot be written; what was there before stays */
@@ -50,6 +54,10 @@ export async function writeStackState(file: string, state: StackState): Promise<
 
 export async function removeStackState(file: string): Promise<void> {
   await rm(file, { force: true });
+}
+
+function holdsTexts(value: unknown): boolean {
+  return Object.values(value ?? {}).every((text) => typeof text === 'string');
 }
 
 function parseJson(text: string): unknown {

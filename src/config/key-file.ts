@@ -1,8 +1,9 @@
+import * as v from 'valibot';
 import { parse as parseYaml } from 'yaml';
-import { z } from 'zod';
 import { type ControlKey, coversAnyCommand, KEY_ROLES, type KeyRing } from '../core/control/key-ring.ts';
 import { fromSpki, PUBLIC_KEY_BYTES } from '../core/control/spki.ts';
 import { MillraceError, shorten } from '../core/errors.ts';
+import { closedObject, isUnknownKey, keysOf, timeWithZone } from '../core/json-values.ts';
 import { didYouMean } from '../core/policy/nearest.ts';
 import { readUserFile } from './user-file.ts';
 
@@ -16,29 +17,38 @@ const INSTALLATION = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 export const INSTALLATION_ALLOWED =
   'the name of an installation: letters, digits, ".", "_", "-"; at most 64, a letter or digit first';
 
-const time = z.iso
-  .datetime({ offset: true })
-  .optional()
-  .describe('a time with its zone, in quotes, such as "2027-01-31T00:00:00Z"');
+const time = v.pipe(
+  v.optional(timeWithZone),
+  v.description('a time with its zone, in quotes, such as "2027-01-31T00:00:00Z"'),
+);
 
 /** The fields of a key; each description says what is allowed. */
-const KEY = z.strictObject({
-  keyId: z.string().regex(KEY_ID).describe(KEY_ID_ALLOWED),
-  role: z
-    .enum(KEY_ROLES)
-    .describe('person (signs everything in its scopes), controller (rollout steps and tuning)'),
-  publicKey: z
-    .string()
-    .describe('an ed25519 public key in base64: its 32 bytes, or its SubjectPublicKeyInfo (DER); or its PEM'),
-  scopes: z
-    .array(z.string().refine(isScopePattern))
-    .min(1)
-    .describe(`a list of at least one scope, each ${SCOPE_ALLOWED}`),
-  installation: z.string().regex(INSTALLATION).optional().describe(INSTALLATION_ALLOWED),
+const FIELDS = {
+  keyId: v.pipe(v.string(), v.regex(KEY_ID), v.description(KEY_ID_ALLOWED)),
+  role: v.pipe(
+    v.picklist(KEY_ROLES),
+    v.description('person (signs everything in its scopes), controller (rollout steps and tuning)'),
+  ),
+  publicKey: v.pipe(
+    v.string(),
+    v.description(
+      'an ed25519 public key in base64: its 32 bytes, or its SubjectPublicKeyInfo (DER); or its PEM',
+    ),
+  ),
+  scopes: v.pipe(
+    v.array(v.pipe(v.string(), v.check(isScopePattern))),
+    v.minLength(1),
+    v.description(`a list of at least one scope, each ${SCOPE_ALLOWED}`),
+  ),
+  installation: v.pipe(
+    v.optional(v.pipe(v.string(), v.regex(INSTALLATION))),
+    v.description(INSTALLATION_ALLOWED),
+  ),
   notBefore: time,
   notAfter: time,
-});
-const FILE = z.strictObject({ keys: z.array(z.unknown()).min(1) });
+};
+const KEY = closedObject(FIELDS);
+const FILE = closedObject({ keys: v.pipe(v.array(v.unknown()), v.minLength(1)) });
 
 const SHAPE =
   'a mapping with a list of keys: `keys: [{keyId: ana, role: person, publicKey: …, scopes: [policy/*]}]`';
@@ -93,12 +103,12 @@ export function parseKeyFile(text: string, file: string): KeyRing {
       advice:
         'Take it out, and treat it as known to whoever can read the file. `millrace policy keygen` prints the entry that belongs here',
     });
-  const parsed = FILE.safeParse(parseText(text, file));
+  const parsed = v.safeParse(FILE, parseText(text, file));
   if (!parsed.success)
     throw new MillraceError('INVALID_CONFIG', `${file} is not a key file`, { allowed: SHAPE });
   const problems: string[] = [];
   const ring = new Map<string, ControlKey>();
-  for (const [index, entry] of parsed.data.keys.entries()) {
+  for (const [index, entry] of parsed.output.keys.entries()) {
     const key = readKey(entry, `keys[${index}]`, problems);
     if (key === undefined) continue;
     if (ring.has(key.keyId))
@@ -124,12 +134,12 @@ function parseText(text: string, file: string): unknown {
 }
 
 function readKey(entry: unknown, path: string, problems: string[]): ControlKey | undefined {
-  const parsed = KEY.safeParse(entry);
+  const parsed = v.safeParse(KEY, entry);
   if (!parsed.success) {
-    problems.push(...parsed.error.issues.map((issue) => describeIssue(issue, entry, path)));
+    problems.push(...parsed.issues.map((issue) => describeIssue(issue, entry, path)));
     return undefined;
   }
-  const { publicKey: written, installation, notBefore, notAfter, ...rest } = parsed.data;
+  const { publicKey: written, installation, notBefore, notAfter, ...rest } = parsed.output;
   const publicKey = readPublicKey(written);
   if (publicKey === undefined) {
     problems.push(
@@ -144,22 +154,20 @@ function timeOf(text: string | undefined): number | undefined {
   return text === undefined ? undefined : Date.parse(text);
 }
 
-function describeIssue(issue: z.core.$ZodIssue, entry: unknown, path: string): string {
-  const fields = Object.keys(KEY.shape);
-  if (issue.code === 'unrecognized_keys') {
-    const [name = ''] = issue.keys;
+function describeIssue(issue: v.BaseIssue<unknown>, entry: unknown, path: string): string {
+  const fields = Object.keys(FIELDS);
+  const keys = keysOf(issue);
+  if (isUnknownKey(issue)) {
+    const name = keys.join('.');
     const advice = didYouMean(name, fields).advice;
     return `${path}.${name}: a key has no such field (allowed: ${fields.join(', ')})${advice === undefined ? '' : `. ${advice}`}`;
   }
-  const [field] = issue.path;
+  const [field] = keys;
   if (field === undefined || !isField(field))
     return `${path}: this is no key (got ${shorten(entry)}; allowed: a mapping with ${fields.join(', ')})`;
-  const value = valueAt(entry, issue.path);
+  const value = valueAt(entry, keys);
   const what = value === undefined ? 'it is missing' : `this is not allowed here (got ${shorten(value)})`;
-  return `${path}.${issue.path.map(String).join('.')}: ${what} (allowed: ${allowedOf(field)})`.replace(
-    ') (',
-    '; ',
-  );
+  return `${path}.${keys.join('.')}: ${what} (allowed: ${allowedOf(field)})`.replace(') (', '; ');
 }
 
 function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {
@@ -169,12 +177,12 @@ function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {
   return at;
 }
 
-function isField(name: PropertyKey): name is keyof typeof KEY.shape {
-  return Object.hasOwn(KEY.shape, name);
+function isField(name: PropertyKey): name is keyof typeof FIELDS {
+  return Object.hasOwn(FIELDS, name);
 }
 
-function allowedOf(field: keyof typeof KEY.shape): string {
-  return KEY.shape[field].description ?? '';
+function allowedOf(field: keyof typeof FIELDS): string {
+  return v.getDescription(FIELDS[field]) ?? '';
 }
 
 /** 32 bytes, from base64 of them, base64 of their SPKI, or PEM. */

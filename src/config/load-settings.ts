@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
+import * as v from 'valibot';
 import { parse as parseYaml } from 'yaml';
-import { z } from 'zod';
 import { MillraceError, shorten } from '../core/errors.ts';
+import { isUnknownKey, keysOf } from '../core/json-values.ts';
 import { nearestSetting } from './nearest-setting.ts';
 import { type Settings, SettingsSchema } from './settings.ts';
 import { fileError } from './user-file.ts';
@@ -22,55 +23,76 @@ export interface SettingVariable {
 
 type ScalarType = 'string' | 'number' | 'boolean';
 
-interface JsonSchemaNode {
-  type?: string;
-  properties?: Record<string, JsonSchemaNode>;
-  description?: string;
+/** A part of a schema as the library keeps it, as far as settings are made of such parts. */
+interface SchemaPart {
+  type: string;
+  /** Of an object. */
+  entries?: Readonly<Record<string, SchemaPart>>;
+  /** What may be left out. */
+  wrapped?: SchemaPart;
   default?: unknown;
-  items?: JsonSchemaNode;
-  enum?: unknown[];
-  minimum?: number;
-  maximum?: number;
-  pattern?: string;
-  title?: string;
+  /** Of a list. */
+  item?: SchemaPart;
+  /** Of a choice. */
+  options?: readonly unknown[];
+  /** What is asked of it beside its type, and what is said about it. */
+  pipe?: readonly SchemaPart[];
+  requirement?: unknown;
+  title?: unknown;
+  description?: unknown;
 }
 
 /** All settings in order; `kafka.saslUsername` is MILLRACE_KAFKA_SASL_USERNAME. */
 export function settingVariables(): SettingVariable[] {
-  const root = z.toJSONSchema(SettingsSchema, { io: 'output' }) as JsonSchemaNode;
-  return walk(root, []);
+  return walk(SettingsSchema, []);
 }
 
-function walk(node: JsonSchemaNode, path: readonly string[]): SettingVariable[] {
-  return Object.entries(node.properties ?? {}).flatMap(([key, child]) => {
-    const childPath = [...path, key];
-    if (child.properties !== undefined) return walk(child, childPath);
-    return [
-      {
-        path: childPath,
-        variable: `MILLRACE_${childPath.map(upperSnake).join('_')}`,
-        description: child.description ?? '',
-        type: child.type === 'array' ? 'list' : scalarType(child),
-        itemType: child.items === undefined ? undefined : scalarType(child.items),
-        allowed: allowedBy(child),
-        defaultValue: child.default,
-      },
-    ];
-  });
+function walk(schema: SchemaPart, path: readonly string[]): SettingVariable[] {
+  const parts = partsOf(schema);
+  const entries = parts.find((part) => part.entries !== undefined)?.entries;
+  if (entries !== undefined)
+    return Object.entries(entries).flatMap(([key, child]) => walk(child, [...path, key]));
+  const items = parts.find((part) => part.item !== undefined)?.item;
+  return [
+    {
+      path,
+      variable: `MILLRACE_${path.map(upperSnake).join('_')}`,
+      description: String(parts.find((part) => part.type === 'description')?.description ?? ''),
+      type: items === undefined ? scalarType(parts) : 'list',
+      itemType: items === undefined ? undefined : scalarType(partsOf(items)),
+      allowed: allowedBy(parts),
+      defaultValue: parts.find((part) => part.type === 'optional')?.default,
+    },
+  ];
 }
 
-function scalarType(node: JsonSchemaNode): ScalarType {
-  if (node.type === 'integer' || node.type === 'number') return 'number';
-  return node.type === 'boolean' ? 'boolean' : 'string';
+/** A schema, what it wraps, and what is in their pipes. */
+function partsOf(schema: SchemaPart): SchemaPart[] {
+  const { pipe, wrapped } = schema;
+  // Before its pipe, which begins with the schema: a piped one has that one's fields too.
+  if (pipe !== undefined) return pipe.flatMap(partsOf);
+  return wrapped === undefined ? [schema] : [schema, ...partsOf(wrapped)];
 }
 
-function allowedBy(node: JsonSchemaNode): string {
-  if (node.items !== undefined) return `a list of: ${allowedBy(node.items)}`;
-  if (node.enum !== undefined) return node.enum.join(', ');
-  if (node.type === 'boolean') return 'true, false';
-  if (node.type === 'integer') return `whole numbers ${node.minimum} … ${node.maximum}`;
-  if (node.type === 'number') return `numbers ${node.minimum} … ${node.maximum}`;
-  return node.title ?? (node.pattern === undefined ? 'any text' : `text that matches ${node.pattern}`);
+function scalarType(parts: readonly SchemaPart[]): ScalarType {
+  if (parts.some(({ type }) => type === 'number')) return 'number';
+  return parts.some(({ type }) => type === 'boolean') ? 'boolean' : 'string';
+}
+
+function allowedBy(parts: readonly SchemaPart[]): string {
+  const the = (type: string): SchemaPart | undefined => parts.findLast((part) => part.type === type);
+  const items = the('array')?.item;
+  if (items !== undefined) return `a list of: ${allowedBy(partsOf(items))}`;
+  const options = the('picklist')?.options;
+  if (options !== undefined) return options.join(', ');
+  if (the('boolean') !== undefined) return 'true, false';
+  if (the('number') !== undefined) {
+    const numbers = the('integer') === undefined ? 'numbers' : 'whole numbers';
+    return `${numbers} ${the('min_value')?.requirement} … ${the('max_value')?.requirement}`;
+  }
+  const pattern = the('regex')?.requirement;
+  const inWords = pattern instanceof RegExp ? `text that matches ${pattern.source}` : 'any text';
+  return String(the('title')?.title ?? inWords);
 }
 
 function upperSnake(camel: string): string {
@@ -110,11 +132,11 @@ export function loadSettings(
   refuseUnknownVariables(environment, variables);
   for (const [path, value] of Object.entries(overrides))
     if (value !== undefined) put(path.split('.'), value, 'override');
-  const parsed = SettingsSchema.safeParse(raw);
-  if (!parsed.success) throw invalid(parsed.error, raw, variables, sources);
+  const parsed = v.safeParse(SettingsSchema, raw);
+  if (!parsed.success) throw invalid(parsed.issues, raw, variables, sources);
   for (const variable of variables)
     if (!sources.has(variable.path.join('.'))) sources.set(variable.path.join('.'), 'default');
-  return { settings: parsed.data, sources };
+  return { settings: parsed.output, sources };
 }
 
 /** Variables of the family that are no settings: of the file loader and the local stack. */
@@ -234,37 +256,39 @@ function numberFromText(text: string): number | string {
 }
 
 function invalid(
-  error: z.ZodError,
+  issues: readonly v.BaseIssue<unknown>[],
   raw: unknown,
   variables: readonly SettingVariable[],
   sources: ReadonlyMap<string, SettingSource>,
 ): MillraceError {
-  const lines = error.issues.map((issue) => {
-    const path = issue.path.map(String);
+  const lines = issues.map((issue) => {
+    const path = keysOf(issue).map(String);
     const variable = variables.find((each) => each.path.every((part, index) => path[index] === part));
-    if (variable === undefined) return unknownSetting(issue, path, variables);
+    if (variable === undefined) return unknownSettings(issue, path, raw, variables);
     const setting = variable.path.join('.');
     const name = sources.get(setting) === 'environment' ? variable.variable : path.join('.');
     // A rule between settings says itself what it allows.
-    const allowed = issue.code === 'custom' ? issue.message : variable.allowed;
+    const allowed = issue.type === 'check' ? issue.message : variable.allowed;
     return `${name} is not valid (got ${shorten(masked(setting, valueAt(raw, path)))}; allowed: ${allowed})`;
   });
   return new MillraceError('INVALID_CONFIG', lines.join('; '), {
     advice: 'See `millrace config show --help` for where settings come from',
-    cause: error,
   });
 }
 
-function unknownSetting(
-  issue: z.core.$ZodIssue,
+/** All that are unknown of a group: the issue is about the first. */
+function unknownSettings(
+  issue: v.BaseIssue<unknown>,
   path: readonly string[],
+  raw: unknown,
   variables: readonly SettingVariable[],
 ): string {
-  const keys = issue.code === 'unrecognized_keys' ? issue.keys : [];
-  const names = keys.map((key) => [...path, key].join('.'));
-  if (names.length === 0) return `${path.join('.')}: ${issue.message}`;
+  if (!isUnknownKey(issue)) return `${path.join('.')}: ${issue.message}`;
+  const group = path.slice(0, -1);
   const settings = variables.map((variable) => variable.path.join('.'));
-  return names
+  return Object.keys(valueAt(raw, group) ?? {})
+    .map((key) => [...group, key].join('.'))
+    .filter((name) => !settings.some((setting) => setting === name || setting.startsWith(`${name}.`)))
     .map((name) => [`${shorten(name)} is not a setting of millrace`, ...meant(name, settings)].join('. '))
     .join('; ');
 }

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { z } from 'zod';
+import * as v from 'valibot';
 import { MillraceError } from '../core/errors.ts';
+import { checked, finite, whole } from '../core/json-values.ts';
 
 /** Floats per row of the items' features, and per user; models/README.md says what each holds. */
 export const ITEM_FEATURES = 32;
@@ -28,24 +29,24 @@ export interface Catalogue {
   users: readonly CatalogueUser[];
 }
 
-const itemsSchema = z.looseObject({
-  format: z.literal(1),
-  ids: z.array(z.int()),
-  titles: z.array(z.string()),
-  popularity: z.array(z.number()),
+const itemsSchema = v.looseObject({
+  format: v.literal(1),
+  ids: v.array(whole),
+  titles: v.array(v.string()),
+  popularity: v.array(finite),
 });
-const usersSchema = z.looseObject({
-  format: z.literal(1),
-  ids: z.array(z.int()),
-  names: z.array(z.string()),
-  historyOffsets: z.array(z.int()),
+const usersSchema = v.looseObject({
+  format: v.literal(1),
+  ids: v.array(whole),
+  names: v.array(v.string()),
+  historyOffsets: v.array(whole),
 });
 
 /** Reads `catalogue/` as models/README.md describes it. @throws MillraceError INVALID_CONFIG where a file is missing or not of that format. */
 export function readCatalogue(folder: string): Catalogue {
   try {
-    const items = itemsSchema.parse(readJson(folder, 'items.json'));
-    const users = usersSchema.parse(readJson(folder, 'users.json'));
+    const items = checked('items.json', itemsSchema, readJson(folder, 'items.json'));
+    const users = checked('users.json', usersSchema, readJson(folder, 'users.json'));
     const itemFeatures = readFloats(folder, 'items.features.f32', items.ids.length * ITEM_FEATURES);
     const userFeatures = readFloats(folder, 'users.features.f32', users.ids.length * USER_FEATURES);
     const history = readShorts(folder, 'users.history.i16');

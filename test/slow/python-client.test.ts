@@ -1,5 +1,5 @@
+import * as v from 'valibot';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { z } from 'zod';
 import { partitionForKey } from '../../src/core/request/partition.ts';
 import { openOutsideLedger } from '../../src/traffic/outside-ledger.ts';
 import { pythonWithClients, runPython } from './python/environment.ts';
@@ -28,23 +28,23 @@ afterAll(async () => {
   await pipeline?.close();
 });
 
-const place = z.tuple([z.string(), z.number(), z.number()]);
-const scoreOutput = z.object({
-  requestId: z.string(),
+const place = v.strictTuple([v.string(), v.number(), v.number()]);
+const scoreOutput = v.object({
+  requestId: v.string(),
   identity: place,
-  key: z.string(),
-  resultPartition: z.number(),
-  outcome: z.string(),
-  reason: z.null(),
-  modelVersion: z.string(),
-  scores: z.array(z.tuple([z.number(), z.number()])),
+  key: v.string(),
+  resultPartition: v.number(),
+  outcome: v.string(),
+  reason: v.null(),
+  modelVersion: v.string(),
+  scores: v.array(v.strictTuple([v.number(), v.number()])),
 });
 
 describe("a client in Python, made of Confluent's own Kafka and Avro libraries", () => {
   it.each([5, 1, 200])('sends a request for %i candidates and finds its scores', async (candidates) => {
     const args = ['--json', '--deadline-ms', DEADLINE_MS, '--candidates', String(candidates)];
     const stdout = await runPython(python, ['examples/clients/python/score.py', ...args], environment);
-    const output = scoreOutput.parse(JSON.parse(stdout));
+    const output = v.parse(scoreOutput, JSON.parse(stdout));
     expect(output).toMatchObject({ outcome: 'SCORED', key: output.requestId });
     expect(output.scores).toHaveLength(candidates);
     expect(new Set(output.scores.map(([id]) => id)).size).toBe(candidates);
@@ -89,23 +89,23 @@ describe('a mistake of whoever runs the client in Python', () => {
     const failed = await runPython(python, ['examples/clients/python/score.py', ...args], environment).catch(
       (error: unknown) => error,
     );
-    const { code, stderr } = z.object({ code: z.number(), stderr: z.string() }).parse(failed);
+    const { code, stderr } = v.parse(v.object({ code: v.number(), stderr: v.string() }), failed);
     expect(code).toBe(1);
     expect(stderr.trim().split('\n')).toEqual([expect.stringMatching(/^score\.py: /)]);
     expect(stderr).toMatch(said);
   });
 });
 
-const promise = z.object({
-  case: z.string(),
-  outcome: z.string().optional(),
-  code: z.string().nullish(),
-  requestId: z.string().optional(),
-  key: z.string().optional(),
-  candidatesScored: z.number().optional(),
-  resultPartition: z.number().optional(),
-  identity: place.optional(),
-  error: z.string().optional(),
+const promise = v.object({
+  case: v.string(),
+  outcome: v.optional(v.string()),
+  code: v.nullish(v.string()),
+  requestId: v.optional(v.string()),
+  key: v.optional(v.string()),
+  candidatesScored: v.optional(v.number()),
+  resultPartition: v.optional(v.number()),
+  identity: v.optional(place),
+  error: v.optional(v.string()),
 });
 
 describe('what the contract promises a client in any language', () => {
@@ -115,7 +115,7 @@ describe('what the contract promises a client in any language', () => {
     const lines = stdout
       .trim()
       .split('\n')
-      .map((line) => promise.parse(JSON.parse(line)));
+      .map((line) => v.parse(promise, JSON.parse(line)));
     const by = (name: string) => lines.filter((line) => line.case === name);
     const dead = (requestId: string, code: string) => [
       { outcome: 'DEAD_LETTERED', code, requestId, key: requestId },

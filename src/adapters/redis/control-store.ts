@@ -1,6 +1,7 @@
-import { z } from 'zod';
+import * as v from 'valibot';
 import { checkDocumentSize } from '../../core/control/document-size.ts';
 import { ENVELOPE_BYTES_MAX, REVOCATIONS_BYTES_MAX } from '../../core/control/policy-envelope.ts';
+import { checked } from '../../core/json-values.ts';
 import type { Clock } from '../../ports/clock.ts';
 import {
   type ControlStore,
@@ -177,7 +178,8 @@ class RedisControlStore implements ControlStore {
   }
 
   async readReports(scope: string): Promise<ReadonlyMap<string, string>> {
-    const flat = z.array(z.string()).parse(await this.#script(READ_REPORTS, [this.#key('rep', scope)]));
+    const answer = await this.#script(READ_REPORTS, [this.#key('rep', scope)]);
+    const flat = checked('the reports in Redis', v.array(v.string()), answer);
     const reports = new Map<string, string>();
     for (let i = 0; i + 1 < flat.length; i += 2) reports.set(flat[i] ?? '', flat[i + 1] ?? '');
     return reports;

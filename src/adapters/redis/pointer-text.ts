@@ -1,31 +1,32 @@
-import { z } from 'zod';
+import * as v from 'valibot';
 import { MillraceError } from '../../core/errors.ts';
+import { checked, whole } from '../../core/json-values.ts';
 import { COUNT_MAX, LEASE_MS_MAX, type PolicyPointer } from '../../ports/control-store.ts';
 
-const count = z.int().min(0).max(COUNT_MAX);
+const count = v.pipe(whole, v.minValue(0), v.maxValue(COUNT_MAX));
 /** Loose, so that fields of a newer controller pass through an older reader. */
-const refSchema = z.looseObject({ digest: z.string(), name: z.string(), version: count });
-const pointerSchema = z.looseObject({
+const refSchema = v.looseObject({ digest: v.string(), name: v.string(), version: count });
+const pointerSchema = v.looseObject({
   epoch: count,
   term: count,
   stable: refSchema,
-  canary: z
-    .looseObject({
+  canary: v.optional(
+    v.looseObject({
       policy: refSchema,
-      mode: z.enum(['shadow', 'canary']),
-      percent: z.number().min(0).max(100),
-      salt: z.string(),
-      unit: z.enum(['bucketKey', 'requestId']),
-      leaseMs: z.number().positive().max(LEASE_MS_MAX),
+      mode: v.picklist(['shadow', 'canary']),
+      percent: v.pipe(v.number(), v.minValue(0), v.maxValue(100)),
+      salt: v.string(),
+      unit: v.picklist(['bucketKey', 'requestId']),
+      leaseMs: v.pipe(v.number(), v.gtValue(0), v.maxValue(LEASE_MS_MAX)),
       beat: count,
-    })
-    .optional(),
+    }),
+  ),
 });
 
 /** @throws MillraceError MALFORMED. A pointer of before there were canaries has none. */
 export function parsePointer(text: string): PolicyPointer {
   try {
-    const pointer = pointerSchema.parse(JSON.parse(text));
+    const pointer = checked('the pointer', pointerSchema, JSON.parse(text));
     return { ...pointer, canary: pointer.canary };
   } catch (cause) {
     throw new MillraceError('MALFORMED', 'The pointer in Redis cannot be read', {

@@ -1,8 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { z } from 'zod';
+import * as v from 'valibot';
 import { MillraceError } from '../../core/errors.ts';
+import { checked, whole } from '../../core/json-values.ts';
 import { COUNT_MAX, LEASE_MS_MAX } from '../../ports/control-store.ts';
 import type { KnownGood, LastKnownGood } from '../../ports/last-known-good.ts';
 import type { Logger } from '../../ports/telemetry.ts';
@@ -10,30 +11,30 @@ import type { Logger } from '../../ports/telemetry.ts';
 /** Far above what two policies of the largest size, and what they were tuned from, take in base64. */
 const FILE_BYTES_MAX = 1_048_576;
 
-const count = z.int().min(0).max(COUNT_MAX);
-const refSchema = z.object({ digest: z.string(), name: z.string(), version: count });
-const storedSchema = z.array(z.object({ digest: z.string(), base64: z.base64() }));
-const knownGoodSchema = z.object({
-  pointer: z.object({
+const count = v.pipe(whole, v.minValue(0), v.maxValue(COUNT_MAX));
+const refSchema = v.object({ digest: v.string(), name: v.string(), version: count });
+const storedSchema = v.array(v.object({ digest: v.string(), base64: v.pipe(v.string(), v.base64()) }));
+const knownGoodSchema = v.object({
+  pointer: v.object({
     epoch: count,
     term: count,
     stable: refSchema,
-    canary: z
-      .object({
+    canary: v.nullable(
+      v.object({
         policy: refSchema,
-        mode: z.enum(['shadow', 'canary']),
-        percent: z.number().min(0).max(100),
-        salt: z.string(),
-        unit: z.enum(['bucketKey', 'requestId']),
-        leaseMs: z.number().positive().max(LEASE_MS_MAX),
+        mode: v.picklist(['shadow', 'canary']),
+        percent: v.pipe(v.number(), v.minValue(0), v.maxValue(100)),
+        salt: v.string(),
+        unit: v.picklist(['bucketKey', 'requestId']),
+        leaseMs: v.pipe(v.number(), v.gtValue(0), v.maxValue(LEASE_MS_MAX)),
         beat: count,
-      })
-      .nullable(),
+      }),
+    ),
   }),
   documents: storedSchema,
   // What earlier versions kept has neither.
-  envelopes: storedSchema.default([]),
-  revokedKeys: z.array(z.string()).default([]),
+  envelopes: v.optional(storedSchema, []),
+  revokedKeys: v.optional(v.array(v.string()), []),
 });
 
 /**
@@ -101,7 +102,7 @@ function decode(bytes: Buffer): KnownGood {
   const [sum = '', text = ''] = bytes.toString('utf8').split('\n');
   if (checksum(text) !== sum)
     throw new MillraceError('MALFORMED', 'the file is not what was written: its checksum differs');
-  const parsed = knownGoodSchema.parse(JSON.parse(text));
+  const parsed = checked('the file', knownGoodSchema, JSON.parse(text));
   return {
     pointer: { ...parsed.pointer, canary: parsed.pointer.canary ?? undefined },
     documents: fromStored(parsed.documents),
@@ -110,11 +111,11 @@ function decode(bytes: Buffer): KnownGood {
   };
 }
 
-function toStored(byDigest: ReadonlyMap<string, Uint8Array>): z.infer<typeof storedSchema> {
+function toStored(byDigest: ReadonlyMap<string, Uint8Array>): v.InferOutput<typeof storedSchema> {
   return [...byDigest].map(([digest, bytes]) => ({ digest, base64: Buffer.from(bytes).toString('base64') }));
 }
 
-function fromStored(stored: z.infer<typeof storedSchema>): Map<string, Uint8Array> {
+function fromStored(stored: v.InferOutput<typeof storedSchema>): Map<string, Uint8Array> {
   return new Map(stored.map(({ digest, base64 }) => [digest, new Uint8Array(Buffer.from(base64, 'base64'))]));
 }
 

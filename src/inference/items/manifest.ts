@@ -1,5 +1,5 @@
-import { z } from 'zod';
-import { strictObject } from '../repository/strict-object.ts';
+import * as v from 'valibot';
+import { closedObject, whole } from '../../core/json-values.ts';
 
 export const TABLE_NAME = /^[a-z][a-z0-9_-]{0,63}$/;
 
@@ -10,25 +10,28 @@ export const TABLE_LIMITS = { rows: 2 ** 28, width: 4_096, manifestBytes: 1024 *
 export const SCALE_MAX = 2.6793883890187504e36;
 
 /** items.<name>.json, format 1 (docs/item-tables.md): what is in items.<name>.bin. */
-export const manifestSchema = strictObject({
-  format: z.literal(1),
-  name: z.string().regex(TABLE_NAME),
-  version: z.string().min(1).max(128),
-  rows: z.int().min(0).max(TABLE_LIMITS.rows),
-  columns: z.array(z.string()).min(1).max(TABLE_LIMITS.width),
-  datatype: z.enum(['float32', 'int8']),
-  scales: z.array(z.number().min(0).max(SCALE_MAX)).optional(),
-  ids: z.enum(['INT64', 'BYTES']),
-  idBytes: z.int().min(0),
-  buckets: z.int().min(1).max(TABLE_LIMITS.rows),
-  bytes: z.int().min(1),
-  digest: z.string().regex(/^sha256:[0-9a-f]{64}$/, 'must be sha256: and 64 hex digits'),
-}).superRefine((manifest, context) => {
-  for (const message of problemsOf(manifest)) context.addIssue({ code: 'custom', message });
-});
+export const manifestSchema = v.pipe(
+  closedObject({
+    format: v.literal(1),
+    name: v.pipe(v.string(), v.regex(TABLE_NAME)),
+    version: v.pipe(v.string(), v.minLength(1), v.maxLength(128)),
+    rows: v.pipe(whole, v.minValue(0), v.maxValue(TABLE_LIMITS.rows)),
+    columns: v.pipe(v.array(v.string()), v.minLength(1), v.maxLength(TABLE_LIMITS.width)),
+    datatype: v.picklist(['float32', 'int8']),
+    scales: v.optional(v.array(v.pipe(v.number(), v.minValue(0), v.maxValue(SCALE_MAX)))),
+    ids: v.picklist(['INT64', 'BYTES']),
+    idBytes: v.pipe(whole, v.minValue(0)),
+    buckets: v.pipe(whole, v.minValue(1), v.maxValue(TABLE_LIMITS.rows)),
+    bytes: v.pipe(whole, v.minValue(1)),
+    digest: v.pipe(v.string(), v.regex(/^sha256:[0-9a-f]{64}$/, 'must be sha256: and 64 hex digits')),
+  }),
+  v.rawCheck(({ dataset, addIssue }) => {
+    if (dataset.typed) for (const message of problemsOf(dataset.value)) addIssue({ message });
+  }),
+);
 
 /** Description of a table: `rows` items and, after them, the default row. */
-export type Manifest = z.output<typeof manifestSchema>;
+export type Manifest = v.InferOutput<typeof manifestSchema>;
 
 interface Shape {
   rows: number;

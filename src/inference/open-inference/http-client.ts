@@ -1,4 +1,5 @@
-import { z } from 'zod';
+import * as v from 'valibot';
+import { checked, mapping, whole } from '../../core/json-values.ts';
 import type { GraphCall, GraphSignature } from '../graph-call.ts';
 import { AnswerError, excerpt, reasonOf, Unavailable } from './failures.ts';
 import { decodeInfer, encodeInfer, JSON_LENGTH_HEADER } from './http-message.ts';
@@ -34,13 +35,13 @@ class StatusError extends AnswerError {
   }
 }
 
-const describedTensors = z
-  .array(z.object({ name: z.string(), datatype: z.string(), shape: z.array(z.int()) }))
-  .nullish();
+const describedTensors = v.nullish(
+  v.array(v.object({ name: v.string(), datatype: v.string(), shape: v.array(whole) })),
+);
 
-const metadataSchema = z.object({ inputs: describedTensors, outputs: describedTensors });
+const metadataSchema = v.object({ inputs: describedTensors, outputs: describedTensors });
 
-const configSchema = z.object({ max_batch_size: z.int().default(0) });
+const configSchema = v.pipe(mapping, v.object({ max_batch_size: v.optional(whole, 0) }));
 
 /** The protocol over HTTP. */
 export class HttpClient implements ProtocolClient {
@@ -58,13 +59,14 @@ export class HttpClient implements ProtocolClient {
 
   async signature(model: ServedModel, { signal }: Attempt): Promise<GraphSignature | undefined> {
     const answer = await this.#get(pathOf(model), signal);
-    const { inputs, outputs } = metadataSchema.safeParse(jsonOf(answer)).data ?? {};
+    const described = v.safeParse(metadataSchema, jsonOf(answer));
+    const { inputs, outputs } = described.success ? described.output : {};
     return graphSignature(inputs ?? [], outputs ?? []);
   }
 
   async batchSizeMax(model: ServedModel, { signal }: Attempt): Promise<number> {
     const answer = await this.#get(`${pathOf(model)}/config`, signal);
-    return configSchema.parse(jsonOf(answer)).max_batch_size;
+    return checked('its config', configSchema, jsonOf(answer)).max_batch_size;
   }
 
   async infer(model: ServedModel, form: TensorForm, call: GraphCall, attempt: Attempt): Promise<void> {
@@ -145,8 +147,8 @@ function jsonOf({ body }: Answer): unknown {
 function errorOf(body: Buffer): string {
   const text = body.toString('utf8');
   try {
-    const parsed = z.object({ error: z.string() }).safeParse(JSON.parse(text));
-    return parsed.success ? parsed.data.error : text;
+    const parsed = v.safeParse(v.object({ error: v.string() }), JSON.parse(text));
+    return parsed.success ? parsed.output.error : text;
   } catch {
     return text;
   }

@@ -1,5 +1,6 @@
-import { z } from 'zod';
+import * as v from 'valibot';
 import { shorten } from '../../core/errors.ts';
+import { mapping, problemOf, whole } from '../../core/json-values.ts';
 import type { GraphCall } from '../graph-call.ts';
 import { AnswerError } from './failures.ts';
 import {
@@ -71,19 +72,21 @@ function jsonInteger(value: bigint): unknown {
 }
 
 /** What is absent may also be null: KServe writes so. */
-const answerSchema = z.object({
-  outputs: z.array(
-    z.object({
-      name: z.string(),
-      datatype: z.string(),
-      shape: z.array(z.int().min(0)),
-      data: z.array(z.unknown()).nullish(),
-      parameters: z.object({ binary_data_size: z.int().min(0).nullish() }).nullish(),
+const answerSchema = v.object({
+  outputs: v.array(
+    v.object({
+      name: v.string(),
+      datatype: v.string(),
+      shape: v.array(v.pipe(whole, v.minValue(0))),
+      data: v.nullish(v.array(v.unknown())),
+      parameters: v.nullish(
+        v.pipe(mapping, v.object({ binary_data_size: v.nullish(v.pipe(whole, v.minValue(0))) })),
+      ),
     }),
   ),
 });
 
-type JsonTensor = z.output<typeof answerSchema>['outputs'][number];
+type JsonTensor = v.InferOutput<typeof answerSchema>['outputs'][number];
 
 /**
  * Writes what a server answered to where the call wants its outputs.
@@ -119,12 +122,10 @@ function readAnswer(body: Buffer, jsonLength: number | undefined): { answered: J
   } catch {
     throw new AnswerError('the answer is no JSON');
   }
-  const parsed = answerSchema.safeParse(json);
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    throw new AnswerError(`the answer is none of the protocol: ${issue?.path.join('.')}: ${issue?.message}`);
-  }
-  return { answered: parsed.data.outputs, tail: body.subarray(end) };
+  const parsed = v.safeParse(answerSchema, json);
+  if (!parsed.success)
+    throw new AnswerError(`the answer is none of the protocol: ${problemOf(parsed.issues[0])}`);
+  return { answered: parsed.output.outputs, tail: body.subarray(end) };
 }
 
 /** As many axes as scores may be nested in; a list in half a million lists would take seconds to look through. */

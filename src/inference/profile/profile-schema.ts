@@ -1,88 +1,90 @@
-import { z } from 'zod';
+import * as v from 'valibot';
 import { MillraceError } from '../../core/errors.ts';
+import { closedObject, finite, problemsIn, recordOf, whole } from '../../core/json-values.ts';
 import { NAME, NAME_ALLOWED } from '../../core/policy/parse-tree.ts';
 import type { AcceleratorProfile } from '../../core/profile/profile.ts';
 import { parseCostModel } from '../../core/signals/cost-model.ts';
-import { problemsIn } from '../repository/parse-file.ts';
-import { strictObject } from '../repository/strict-object.ts';
 
 /** What goes into a policy's text: what a fleet calls it. */
-const name = z.string().regex(NAME, `must be a name: ${NAME_ALLOWED}`);
+const name = v.pipe(v.string(), v.regex(NAME, `must be a name: ${NAME_ALLOWED}`));
 /** As the folders of a model repository. */
-const family = z
-  .string()
-  .max(128)
-  .regex(/^[a-z][a-z0-9-]*$/, 'must match [a-z][a-z0-9-]*');
-const line = z
-  .string()
-  .max(500)
-  .regex(/^[\x20-\x7e\u00a0-\uffff]*$/, 'must be one line');
-const version = z.string().regex(/^[1-9]\d{0,15}$/, 'must be the number of a version');
-const positive = z.number().positive();
-const notNegative = z.number().nonnegative();
-const share = z.number().min(0).max(1);
-const whole = z.int().min(0);
-const sample = strictObject({ candidates: whole, rows: whole, ms: positive });
+const family = v.pipe(
+  v.string(),
+  v.maxLength(128),
+  v.regex(/^[a-z][a-z0-9-]*$/, 'must match [a-z][a-z0-9-]*'),
+);
+const line = v.pipe(v.string(), v.maxLength(500), v.regex(/^[\x20-\x7e\u00a0-\uffff]*$/, 'must be one line'));
+const version = v.pipe(v.string(), v.regex(/^[1-9]\d{0,15}$/, 'must be the number of a version'));
+const positive = v.pipe(finite, v.gtValue(0));
+const notNegative = v.pipe(finite, v.minValue(0));
+const share = v.pipe(v.number(), v.minValue(0), v.maxValue(1));
+const count = v.pipe(whole, v.minValue(0));
+const sample = closedObject({ candidates: count, rows: count, ms: positive });
 const [VERSIONS_MAX, ITEMS_MAX] = [1_000, 10_000];
 
-const target = strictObject({
-  kernel: name,
-  memory: name,
-  features: z.array(z.string().max(20)).min(1).max(20),
-  coefficients: z.array(notNegative).min(1).max(20),
-  medianRelativeError: notNegative,
-  p95RelativeError: notNegative,
-  shapes: z.array(sample).max(ITEMS_MAX),
-  heldOut: z.array(sample).max(ITEMS_MAX),
-})
-  .refine(({ coefficients }) => coefficients.some((value) => value > 0), 'predicts no time at all')
-  .superRefine(({ features, coefficients }, context) => {
+const target = v.pipe(
+  closedObject({
+    kernel: name,
+    memory: name,
+    features: v.pipe(v.array(v.pipe(v.string(), v.maxLength(20))), v.minLength(1), v.maxLength(20)),
+    coefficients: v.pipe(v.array(notNegative), v.minLength(1), v.maxLength(20)),
+    medianRelativeError: notNegative,
+    p95RelativeError: notNegative,
+    shapes: v.pipe(v.array(sample), v.maxLength(ITEMS_MAX)),
+    heldOut: v.pipe(v.array(sample), v.maxLength(ITEMS_MAX)),
+  }),
+  v.check(({ coefficients }) => coefficients.some((value) => value > 0), 'predicts no time at all'),
+  v.rawCheck(({ dataset, addIssue }) => {
+    if (!dataset.typed) return;
+    const { features, coefficients } = dataset.value;
     const message = refusalOf({ format: 1, unit: 'ms', features, coefficients });
-    if (message !== undefined) context.addIssue({ code: 'custom', message });
-  });
+    if (message !== undefined) addIssue({ message });
+  }),
+);
 
-const batch = strictObject({
+const batch = closedObject({
   kernel: name,
   memory: name,
-  requests: whole,
-  candidates: whole,
+  requests: count,
+  candidates: count,
   ms: notNegative,
 });
 
-const sparse = strictObject({
+const sparse = closedObject({
   memory: name,
-  requests: whole,
-  candidates: whole,
-  compared: z.array(strictObject({ zeroShare: share, ratio: notNegative })).max(ITEMS_MAX),
-  fasterFromZeros: share.nullable(),
-  fasterBelowNonZeroShare: share.nullable(),
+  requests: count,
+  candidates: count,
+  compared: v.pipe(v.array(closedObject({ zeroShare: share, ratio: notNegative })), v.maxLength(ITEMS_MAX)),
+  fasterFromZeros: v.nullable(share),
+  fasterBelowNonZeroShare: v.nullable(share),
 });
 
-const schema = strictObject({
-  format: z.literal(1),
+const schema = closedObject({
+  format: v.literal(1),
   accelerator: name,
   backend: name,
-  simulated: z.boolean(),
+  simulated: v.boolean(),
   machine: line,
   software: line,
-  seed: whole,
-  versions: z
-    .array(
-      strictObject({
+  seed: count,
+  versions: v.pipe(
+    v.array(
+      closedObject({
         family,
         version,
         digest: line,
-        synthetic: z.boolean(),
-        typicalRows: whole,
-        candidatesMax: z.int().min(1).max(1_000_000),
-        targets: z.array(target).max(100),
-        batches: z.array(batch).max(100),
-        sparse: z.array(sparse).max(100),
-        refusedKernels: z.record(name, z.string()),
+        synthetic: v.boolean(),
+        typicalRows: count,
+        candidatesMax: v.pipe(whole, v.minValue(1), v.maxValue(1_000_000)),
+        targets: v.pipe(v.array(target), v.maxLength(100)),
+        batches: v.pipe(v.array(batch), v.maxLength(100)),
+        sparse: v.pipe(v.array(sparse), v.maxLength(100)),
+        refusedKernels: recordOf(name, v.string()),
       }),
-    )
-    .max(VERSIONS_MAX),
-  failed: z.array(strictObject({ family, version, reason: z.string() })).max(VERSIONS_MAX),
+    ),
+    v.maxLength(VERSIONS_MAX),
+  ),
+  failed: v.pipe(v.array(closedObject({ family, version, reason: v.string() })), v.maxLength(VERSIONS_MAX)),
 });
 
 function refusalOf(costModel: unknown): string | undefined {
@@ -96,9 +98,9 @@ function refusalOf(costModel: unknown): string | undefined {
 
 /** @throws MillraceError INVALID_CONFIG with the file, the path in it and what is allowed there */
 export function readProfile(file: string, text: string): AcceleratorProfile {
-  const parsed = schema.safeParse(jsonIn(file, text));
-  if (parsed.success) return parsed.data;
-  throw noProfile(file, problemsIn(parsed.error), parsed.error);
+  const parsed = v.safeParse(schema, jsonIn(file, text));
+  if (parsed.success) return parsed.output;
+  throw noProfile(file, problemsIn(parsed.issues));
 }
 
 function jsonIn(file: string, text: string): unknown {
@@ -109,7 +111,7 @@ function jsonIn(file: string, text: string): unknown {
   }
 }
 
-function noProfile(file: string, what: string, cause: unknown): MillraceError {
+function noProfile(file: string, what: string, cause?: unknown): MillraceError {
   const advice = '`millrace profile --out` writes one.';
   return new MillraceError('INVALID_CONFIG', `${file} is no profile: ${what}`, { advice, cause });
 }

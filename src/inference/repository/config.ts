@@ -1,85 +1,99 @@
-import { z } from 'zod';
+import * as v from 'valibot';
+import { closedObject, finite, whole } from '../../core/json-values.ts';
 import { FORBIDDEN_KEYS } from '../../core/own.ts';
 import type { InputContract } from '../../core/request/family.ts';
 import { TABLE_NAME } from '../items/manifest.ts';
-import { strictObject } from './strict-object.ts';
 
 /** A name of a family, an input, a head or a hint. */
 const NAME_LENGTH_MAX = 128;
 /** Feeds and hints are found by their name, and records may not have every key. */
 const isKey = (name: string): boolean => !FORBIDDEN_KEYS.has(name);
 const KEY_ALLOWED = 'must be none of __proto__, constructor, prototype';
-const identifier = z
-  .string()
-  .max(NAME_LENGTH_MAX)
-  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be letters, digits and _, and begin with no digit')
-  .refine(isKey, KEY_ALLOWED);
-const fileName = z
-  .string()
-  .max(NAME_LENGTH_MAX)
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'must be the name of a file beside the config, without folders');
-const count = z.int().min(1);
+const identifier = v.pipe(
+  v.string(),
+  v.maxLength(NAME_LENGTH_MAX),
+  v.regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be letters, digits and _, and begin with no digit'),
+  v.check(isKey, KEY_ALLOWED),
+);
+const fileName = v.pipe(
+  v.string(),
+  v.maxLength(NAME_LENGTH_MAX),
+  v.regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'must be the name of a file beside the config, without folders'),
+);
+const count = v.pipe(whole, v.minValue(1));
 
-const inputName = z.string().min(1).max(NAME_LENGTH_MAX).refine(isKey, KEY_ALLOWED);
+const inputName = v.pipe(
+  v.string(),
+  v.minLength(1),
+  v.maxLength(NAME_LENGTH_MAX),
+  v.check(isKey, KEY_ALLOWED),
+);
 
-const inputSchema = strictObject({
+const inputSchema = closedObject({
   name: inputName,
-  side: z.enum(['request', 'candidate', 'index']),
-  datatype: z.enum(['FP32', 'INT64']),
-  shape: z.array(z.int().min(-1)).min(1),
-  axes: z.array(z.enum(['request', 'sequence', 'candidate', 'feature'])).min(1),
-  optional: z.boolean().default(false),
-  lengthOf: z.string().optional(),
-  table: strictObject({
-    name: z
-      .string()
-      .regex(TABLE_NAME, 'must be lower-case letters, digits, _ and -, and begin with a letter'),
-    unknown: z.enum(['default', 'reject']),
-  }).optional(),
+  side: v.picklist(['request', 'candidate', 'index']),
+  datatype: v.picklist(['FP32', 'INT64']),
+  shape: v.pipe(v.array(v.pipe(whole, v.minValue(-1))), v.minLength(1)),
+  axes: v.pipe(v.array(v.picklist(['request', 'sequence', 'candidate', 'feature'])), v.minLength(1)),
+  optional: v.optional(v.boolean(), false),
+  lengthOf: v.optional(v.string()),
+  table: v.optional(
+    closedObject({
+      name: v.pipe(
+        v.string(),
+        v.regex(TABLE_NAME, 'must be lower-case letters, digits, _ and -, and begin with a letter'),
+      ),
+      unknown: v.picklist(['default', 'reject']),
+    }),
+  ),
 });
 
-const headSchema = strictObject({
+const headSchema = closedObject({
   name: identifier,
-  datatype: z.literal('FP32'),
-  axes: z.tuple([z.literal('candidate')]),
-  shape: z.tuple([z.literal(-1)]),
-  probability: z.boolean(),
-  meaning: z.string(),
+  datatype: v.literal('FP32'),
+  axes: v.strictTuple([v.literal('candidate')]),
+  shape: v.strictTuple([v.literal(-1)]),
+  probability: v.boolean(),
+  meaning: v.string(),
 });
 
-type ConfigInput = z.output<typeof inputSchema>;
+type ConfigInput = v.InferOutput<typeof inputSchema>;
 
 /** config.yaml of a model version, format 1 (models/README.md). */
-export const configSchema = strictObject({
-  format: z.literal(1),
-  family: z
-    .string()
-    .max(NAME_LENGTH_MAX)
-    .regex(/^[a-z][a-z0-9-]*$/, 'must match [a-z][a-z0-9-]*'),
+export const configSchema = closedObject({
+  format: v.literal(1),
+  family: v.pipe(
+    v.string(),
+    v.maxLength(NAME_LENGTH_MAX),
+    v.regex(/^[a-z][a-z0-9-]*$/, 'must match [a-z][a-z0-9-]*'),
+  ),
   version: count,
-  variant: z.enum(['baseline', 'enhanced']),
-  synthetic: z.boolean(),
-  description: z.string(),
-  model: strictObject({
+  variant: v.picklist(['baseline', 'enhanced']),
+  synthetic: v.boolean(),
+  description: v.string(),
+  model: closedObject({
     file: fileName,
-    digest: z.string().regex(/^sha256:[0-9a-f]{64}$/, 'must be sha256: and 64 hex digits'),
+    digest: v.pipe(v.string(), v.regex(/^sha256:[0-9a-f]{64}$/, 'must be sha256: and 64 hex digits')),
     opset: count,
   }),
-  inputs: z.array(inputSchema).superRefine((inputs, context) => {
-    for (const problem of inputProblems(inputs)) context.addIssue({ code: 'custom', message: problem });
-  }),
-  tiles: strictObject({ candidates: inputName, requests: inputName, slots: inputName }).optional(),
-  heads: z.array(headSchema).min(1),
-  hints: z.array(strictObject({ name: identifier, default: z.number() })).default([]),
-  rankBy: z.string(),
-  slaMs: z.number().positive(),
-  calibrationTarget: z.string(),
-  limits: strictObject({ candidatesMax: count, sequenceLengthMax: count, tensorBytesMax: count }),
+  inputs: v.pipe(
+    v.array(inputSchema),
+    v.rawCheck(({ dataset, addIssue }) => {
+      if (dataset.typed) for (const message of inputProblems(dataset.value)) addIssue({ message });
+    }),
+  ),
+  tiles: v.optional(closedObject({ candidates: inputName, requests: inputName, slots: inputName })),
+  heads: v.pipe(v.array(headSchema), v.minLength(1)),
+  hints: v.optional(v.array(closedObject({ name: identifier, default: finite })), []),
+  rankBy: v.string(),
+  slaMs: v.pipe(finite, v.gtValue(0)),
+  calibrationTarget: v.string(),
+  limits: closedObject({ candidatesMax: count, sequenceLengthMax: count, tensorBytesMax: count }),
   golden: fileName,
   cost: fileName,
 });
 
-export type ModelConfig = z.output<typeof configSchema>;
+export type ModelConfig = v.InferOutput<typeof configSchema>;
 
 /** What the batch planner could not pack, in sentences; none where the inputs fit together. */
 function inputProblems(inputs: readonly ConfigInput[]): string[] {

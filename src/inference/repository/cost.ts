@@ -1,28 +1,31 @@
-import { z } from 'zod';
+import * as v from 'valibot';
+import { closedObject, finite, recordOf, whole } from '../../core/json-values.ts';
 import { type CostModel, predictCostMs } from '../../core/signals/cost-model.ts';
-import { strictObject } from './strict-object.ts';
 
 /** cost.json of a model version, format 1 (models/README.md); what is in features and coefficients, `parseCostModel` checks. */
-export const costSchema = strictObject({
-  format: z.literal(1),
-  family: z.string(),
-  version: z.int(),
-  unit: z.literal('ms'),
-  features: z.array(z.string()),
-  coefficients: z.array(z.number()),
-  medianRelativeError: z.number().optional(),
-  p95RelativeError: z.number().optional(),
+export const costSchema = closedObject({
+  format: v.literal(1),
+  family: v.string(),
+  version: whole,
+  unit: v.literal('ms'),
+  features: v.array(v.string()),
+  coefficients: v.array(finite),
+  medianRelativeError: v.optional(finite),
+  p95RelativeError: v.optional(finite),
   /** Of one that live batches were fitted to: root of the mean square. */
-  rmsRelativeError: z.number().optional(),
-  measured: z.record(z.string(), z.number()).optional(),
+  rmsRelativeError: v.optional(finite),
+  measured: v.optional(recordOf(v.string(), finite)),
   /** Where the grid's median is not it. */
-  typicalRows: z.int().min(0).optional(),
-  grid: z.looseObject({ N: z.array(z.int()).min(1), T: z.array(z.int()).min(1) }),
-  machine: z.string(),
+  typicalRows: v.optional(v.pipe(whole, v.minValue(0))),
+  grid: v.looseObject({
+    N: v.pipe(v.array(whole), v.minLength(1)),
+    T: v.pipe(v.array(whole), v.minLength(1)),
+  }),
+  machine: v.string(),
 });
 
 /** Rows of a sequence that is assumed where nothing is known of the request: what the file says, else the median of those that the model was fitted on. */
-export function typicalRows(cost: z.output<typeof costSchema>): number {
+export function typicalRows(cost: v.InferOutput<typeof costSchema>): number {
   if (cost.typicalRows !== undefined) return cost.typicalRows;
   const rows = cost.grid.T.toSorted((a, b) => a - b);
   return rows[rows.length >> 1] ?? 0;

@@ -1,6 +1,7 @@
+import * as v from 'valibot';
 import { parseDocument } from 'yaml';
-import type { z } from 'zod';
 import { MillraceError } from '../../core/errors.ts';
+import { problemsIn } from '../../core/json-values.ts';
 
 /** @throws MillraceError INVALID_MODEL: not YAML, or a repeated key, with its line. */
 export function readYaml(file: string, text: string): unknown {
@@ -23,28 +24,17 @@ export function readJson(file: string, text: string): unknown {
  * The value as the schema has it.
  * @throws MillraceError INVALID_MODEL with the file, the path in it, and what is allowed there.
  */
-export function parseAs<Schema extends z.ZodType>(
+export function parseAs<Schema extends v.GenericSchema<unknown, unknown>>(
   file: string,
   schema: Schema,
   value: unknown,
-): z.output<Schema> {
-  const parsed = schema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  throw invalid(file, problemsIn(parsed.error), parsed.error);
+): v.InferOutput<Schema> {
+  const parsed = v.safeParse(schema, value);
+  if (parsed.success) return parsed.output;
+  throw invalid(file, problemsIn(parsed.issues));
 }
 
-/** Each with its path. */
-export function problemsIn({ issues }: z.ZodError): string {
-  return issues.map(({ path, message }) => `${pathOf(path)}${message}`).join('; ');
-}
-
-function pathOf(path: readonly PropertyKey[]): string {
-  if (path.length === 0) return '';
-  const text = path.map((key) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)).join('');
-  return `${text.replace(/^\./, '')}: `;
-}
-
-function invalid(file: string, what: string, cause: unknown): MillraceError {
+function invalid(file: string, what: string, cause?: unknown): MillraceError {
   return new MillraceError('INVALID_MODEL', `${file}: ${what}`, {
     cause,
     advice: 'models/README.md has the format.',

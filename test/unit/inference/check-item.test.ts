@@ -1,3 +1,4 @@
+import * as v from 'valibot';
 import { describe, expect, test } from 'vitest';
 import type { Tensor } from '../../../src/core/request/tensor.ts';
 import { checkItem } from '../../../src/inference/check-item.ts';
@@ -7,7 +8,7 @@ import { modelVersion } from '../../../src/inference/repository/model-version.ts
 import type { ScoreItem } from '../../../src/ports/accelerator.ts';
 import { floatTensor, longTensor, toyConfig, toyItem, toyRequest } from './toy-model.ts';
 
-const layout = inputLayout(modelVersion(configSchema.parse(toyConfig()), { terms: [] }, 0));
+const layout = inputLayout(modelVersion(v.parse(configSchema, toyConfig()), { terms: [] }, 0));
 const good = toyItem(toyRequest(3, 4, 2));
 
 /** The good item with some request tensors or candidate tensors replaced (or added) by name; `undefined` leaves one out. */

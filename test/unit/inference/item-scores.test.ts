@@ -1,3 +1,4 @@
+import * as v from 'valibot';
 import { describe, expect, test } from 'vitest';
 import { failed, itemResult } from '../../../src/inference/item-scores.ts';
 import { configSchema } from '../../../src/inference/repository/config.ts';
@@ -5,7 +6,7 @@ import { modelVersion } from '../../../src/inference/repository/model-version.ts
 import { toyConfig } from './toy-model.ts';
 
 function versionWith(rankBy: string) {
-  return modelVersion(configSchema.parse({ ...toyConfig(), rankBy }), { terms: [] }, 0);
+  return modelVersion(v.parse(configSchema, { ...toyConfig(), rankBy }), { terms: [] }, 0);
 }
 
 describe('itemResult', () => {

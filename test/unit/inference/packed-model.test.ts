@@ -1,3 +1,4 @@
+import * as v from 'valibot';
 import { describe, expect, test } from 'vitest';
 import type { RunGraph } from '../../../src/inference/graph-call.ts';
 import { VersionTables } from '../../../src/inference/items/version-tables.ts';
@@ -12,7 +13,7 @@ function modelOn(run: RunGraph) {
   const arena = createSlabArena({ keptBytesMax: 1024 * 1024 });
   let unloads = 0;
   const model = new PackedModel({
-    version: modelVersion(configSchema.parse(toyConfig()), { terms: [] }, 0),
+    version: modelVersion(v.parse(configSchema, toyConfig()), { terms: [] }, 0),
     tables: VersionTables.none,
     capabilities: {
       backend: 'none',

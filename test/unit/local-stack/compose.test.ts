@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import * as v from 'valibot';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { z } from 'zod';
 import { settingVariables } from '../../../src/config/load-settings.ts';
 import { KAFKA_VERSION, REGISTRY_VERSION } from '../../../src/local-stack/maven-project.ts';
 
@@ -11,32 +11,33 @@ const read = (path: string) => readFileSync(join(root, path), 'utf8');
 const STORES = ['kafka', 'registry', 'redis'];
 const OURS = ['feature-extractor', 'request-router', 'accelerator-worker', 'policy-controller'];
 
-const composeSchema = z.object({
-  services: z.record(
-    z.string(),
-    z.object({
-      image: z.string(),
-      command: z.array(z.string()).optional(),
-      ports: z.array(z.string()).default([]),
-      environment: z.record(z.string(), z.union([z.string(), z.number()])).default({}),
-      healthcheck: z.object({
-        test: z.array(z.string()).default([]),
-        interval: z.string().optional(),
-        retries: z.number().optional(),
-        disable: z.boolean().optional(),
+const composeSchema = v.object({
+  services: v.record(
+    v.string(),
+    v.object({
+      image: v.string(),
+      command: v.optional(v.array(v.string())),
+      ports: v.optional(v.array(v.string()), []),
+      environment: v.optional(v.record(v.string(), v.union([v.string(), v.number()])), {}),
+      healthcheck: v.object({
+        test: v.optional(v.array(v.string()), []),
+        interval: v.optional(v.string()),
+        retries: v.optional(v.number()),
+        disable: v.optional(v.boolean()),
       }),
-      user: z.string().optional(),
-      read_only: z.boolean().optional(),
-      cap_drop: z.array(z.string()).optional(),
-      volumes: z.array(z.string()).optional(),
-      depends_on: z.record(z.string(), z.object({ condition: z.string() })).optional(),
+      user: v.optional(v.string()),
+      read_only: v.optional(v.boolean()),
+      cap_drop: v.optional(v.array(v.string())),
+      volumes: v.optional(v.array(v.string())),
+      depends_on: v.optional(v.record(v.string(), v.object({ condition: v.string() }))),
     }),
   ),
 });
-const { services } = composeSchema.parse(parse(read('docker-compose.yml'), { merge: true }));
-const packageJson = z
-  .object({ version: z.string(), devDependencies: z.object({ node: z.string() }) })
-  .parse(JSON.parse(read('package.json')));
+const { services } = v.parse(composeSchema, parse(read('docker-compose.yml'), { merge: true }));
+const packageJson = v.parse(
+  v.object({ version: v.string(), devDependencies: v.object({ node: v.string() }) }),
+  JSON.parse(read('package.json')),
+);
 
 function service(name: string) {
   const found = services[name];

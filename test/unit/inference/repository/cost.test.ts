@@ -1,16 +1,17 @@
+import * as v from 'valibot';
 import { expect, test } from 'vitest';
 import { parseCostModel } from '../../../../src/core/signals/cost-model.ts';
 import { batchMs, costSchema, typicalRows } from '../../../../src/inference/repository/cost.ts';
 import { toyCost } from '../toy-model.ts';
 
-const cost = costSchema.parse(toyCost());
+const cost = v.parse(costSchema, toyCost());
 
 test('the typical number of rows is the median of those measured', () => {
   expect(typicalRows(cost)).toBe(4);
 });
 
 test('a cost model that says another number of rows is believed', () => {
-  expect(typicalRows(costSchema.parse({ ...toyCost(), typicalRows: 0 }))).toBe(0);
+  expect(typicalRows(v.parse(costSchema, { ...toyCost(), typicalRows: 0 }))).toBe(0);
 });
 
 test.each([
