@@ -19,6 +19,12 @@ const fileName = z
   .max(NAME_LENGTH_MAX)
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'must be the name of a file beside the config, without folders');
 const count = z.int().min(1);
+/** Each stage is a call of the accelerator; rankings of more than four stages are not known to us. */
+const CASCADE_MAX = 8;
+const versionName = z
+  .string()
+  .max(NAME_LENGTH_MAX)
+  .regex(/^[a-z][a-z0-9-]*@[1-9][0-9]{0,8}$/, 'must name a version, such as two-tower@1');
 
 const inputName = z.string().min(1).max(NAME_LENGTH_MAX).refine(isKey, KEY_ALLOWED);
 
@@ -69,6 +75,13 @@ export const configSchema = strictObject({
     for (const problem of inputProblems(inputs)) context.addIssue({ code: 'custom', message: problem });
   }),
   tiles: strictObject({ candidates: inputName, requests: inputName, slots: inputName }).optional(),
+  cascade: z
+    .array(strictObject({ model: versionName, keep: count }))
+    .max(CASCADE_MAX)
+    .refine((stages) => stages.every(({ keep }, at) => at === 0 || keep <= (stages[at - 1]?.keep ?? 0)), {
+      message: 'no stage may keep more than the one before it',
+    })
+    .default([]),
   heads: z.array(headSchema).min(1),
   hints: z.array(strictObject({ name: identifier, default: z.number() })).default([]),
   rankBy: z.string(),
