@@ -1,3 +1,4 @@
+import { MillraceError } from '../../core/errors.ts';
 import type {
   BatchResult,
   ItemResult,
@@ -39,6 +40,8 @@ export class CascadeModel implements LoadedModel {
   readonly kernels?: readonly string[];
   readonly refusedKernels?: ReadonlyMap<string, string>;
   readonly #stages: readonly LoadedStage[];
+  readonly #running = new Set<Promise<unknown>>();
+  #unloading: Promise<void> | undefined;
 
   /** @param stages the last of them is the version that requests name */
   constructor(stages: readonly LoadedStage[]) {
@@ -52,11 +55,29 @@ export class CascadeModel implements LoadedModel {
     this.#stages = stages;
   }
 
+  /** @throws MillraceError CLOSED once it is unloaded; MODEL_FAILED */
   async run(
     items: readonly ScoreItem[],
     kernel: string,
     memory?: string,
     deadlineMs?: number,
+  ): Promise<BatchResult> {
+    if (this.#unloading !== undefined)
+      throw new MillraceError('CLOSED', 'the model is unloaded', { value: `${this.family}@${this.version}` });
+    const run = this.#runStages(items, kernel, memory, deadlineMs);
+    this.#running.add(run);
+    try {
+      return await run;
+    } finally {
+      this.#running.delete(run);
+    }
+  }
+
+  async #runStages(
+    items: readonly ScoreItem[],
+    kernel: string,
+    memory: string | undefined,
+    deadlineMs: number | undefined,
   ): Promise<BatchResult> {
     const journeys = items.map(
       (item): Journey => ({ item, places: undefined, scores: undefined, failure: undefined }),
@@ -66,7 +87,9 @@ export class CascadeModel implements LoadedModel {
       const going = journeys.filter(({ failure }) => failure === undefined);
       if (going.length === 0) break;
       const entering = going.map(({ item, places }) => itemOfStage(item, inputs, places));
-      const batch = await model.run(entering, kernelOf(model, kernel), memory, deadlineMs);
+      const isLast = stage === this.#stages.length - 1;
+      const own = isLast ? kernel : kernelOf(model, kernel);
+      const batch = await model.run(entering, own, memory, deadlineMs);
       sum.computeMs += batch.computeMs;
       sum.bytesMoved += batch.bytesMoved;
       for (const [i, journey] of going.entries()) pass(journey, stage, batch.items[i], keep);
@@ -85,7 +108,14 @@ export class CascadeModel implements LoadedModel {
     return sum;
   }
 
-  async unload(): Promise<void> {
+  /** Waits for the batches that run: each goes through all stages. */
+  unload(): Promise<void> {
+    this.#unloading ??= this.#unload();
+    return this.#unloading;
+  }
+
+  async #unload(): Promise<void> {
+    await Promise.allSettled(this.#running);
     await Promise.all(this.#stages.map(({ model }) => model.unload()));
   }
 }
