@@ -1,6 +1,6 @@
 #!/bin/sh
 # The one command: environment, catalogue, training, export, compilation, checks, golden cases, cost models, metrics, model cards.
-#   models/train.sh               five seeds (the comparison as committed has fewer: results/ says which)
+#   models/train.sh               five seeds
 #   models/train.sh --seeds 1     a quick look; writes the same files
 set -eu
 cd "$(dirname "$0")"

@@ -1,4 +1,5 @@
-import { readFp32, readIds } from '../client/tensors.ts';
+import { rankedCandidates } from '../client/ranking.ts';
+import { readIds } from '../client/tensors.ts';
 import type { ScoredResult } from '../contracts/records.ts';
 import { RecentRate } from '../core/latency/rate.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -46,9 +47,8 @@ export class RecentResults {
 
   #best(result: ScoredResult): string[] {
     const ids = result.candidateIds === null ? [] : readIds(result.candidateIds);
-    return [...readFp32(result.scores).entries()]
-      .sort((a, b) => b[1] - a[1])
+    return rankedCandidates(result)
       .slice(0, TITLES)
-      .map(([index]) => this.#titles.get(ids[index] ?? '') ?? ids[index] ?? '?');
+      .map((index) => this.#titles.get(ids[index] ?? '') ?? ids[index] ?? '?');
   }
 }

@@ -50,13 +50,21 @@ function candidateLines(shown: ShownResult, top: number, dim: (text: string) => 
   if (shown.candidates.length === 0) return [];
   const best = shown.candidates.slice(0, top);
   const isTitled = best.some(({ syntheticTitle }) => syntheticTitle !== undefined);
-  const rows = best.map(({ rank, id, index, score, syntheticTitle }) => [
+  const isCascade = best.some(({ stage }) => stage !== undefined);
+  const rows = best.map(({ rank, id, index, score, stage, syntheticTitle }) => [
     String(rank),
     id ?? `#${index}`,
     score.toFixed(5),
+    ...(isCascade ? [String(stage ?? 0)] : []),
     ...(isTitled ? [syntheticTitle ?? ''] : []),
   ]);
-  const headers = ['rank', 'id', 'score', ...(isTitled ? ['title (synthetic catalogue)'] : [])];
+  const headers = [
+    'rank',
+    'id',
+    'score',
+    ...(isCascade ? ['stage'] : []),
+    ...(isTitled ? ['title (synthetic catalogue)'] : []),
+  ];
   const [header = '', ...lines] = tableLines(headers, rows);
   const more = shown.candidates.length - best.length;
   return [

@@ -1,4 +1,5 @@
 import { styleText } from 'node:util';
+import { rankedCandidates } from '../client/ranking.ts';
 import { readFp32, readIds } from '../client/tensors.ts';
 import type { ScoredResult } from '../contracts/records.ts';
 
@@ -8,6 +9,8 @@ export interface ShownCandidate {
   index: number;
   id: string | undefined;
   score: number;
+  /** Of a cascade: the stage that scored it last, 0 the first; only scores of one stage compare. */
+  stage?: number;
   /** Outputs of the model's heads, by name. */
   heads: Record<string, number>;
   /** From the synthetic catalogue. */
@@ -26,23 +29,23 @@ export interface ShownResult
 export type Titles = ReadonlyMap<string, string>;
 
 export function shownResult(result: ScoredResult, titles: Titles = new Map()): ShownResult {
-  const { scores, candidateIds, outputs, scoredStage: _, trace, ...rest } = result;
+  const { scores, candidateIds, outputs, scoredStage, trace, ...rest } = result;
   const ids = candidateIds === null ? [] : readIds(candidateIds);
   const heads = outputs.map(({ name, contents }) => ({ name, values: readFp32(contents) }));
-  const candidates = [...readFp32(scores).entries()]
-    .sort(([, a], [, b]) => b - a)
-    .map(([index, score], rank): ShownCandidate => {
-      const id = ids[index];
-      const title = id === undefined ? undefined : titles.get(id);
-      return {
-        rank: rank + 1,
-        index,
-        id,
-        score,
-        heads: Object.fromEntries(heads.map(({ name, values }) => [name, values[index] ?? Number.NaN])),
-        ...(title === undefined ? {} : { syntheticTitle: title }),
-      };
-    });
+  const values = readFp32(scores);
+  const candidates = rankedCandidates(result).map((index, rank): ShownCandidate => {
+    const id = ids[index];
+    const title = id === undefined ? undefined : titles.get(id);
+    return {
+      rank: rank + 1,
+      index,
+      id,
+      score: values[index] ?? Number.NaN,
+      ...(scoredStage === null ? {} : { stage: scoredStage[index] ?? 0 }),
+      heads: Object.fromEntries(heads.map(({ name, values }) => [name, values[index] ?? Number.NaN])),
+      ...(title === undefined ? {} : { syntheticTitle: title }),
+    };
+  });
   return { ...rest, candidates, trace: trace === null ? null : JSON.parse(trace) };
 }
 

@@ -32,6 +32,11 @@ export interface ItemScores {
   heads: HeadScores[];
   /** FP32 [n]: what the family's `rankBy` makes of the heads. */
   scores: Float32Array;
+  /**
+   * Of a cascade, per candidate: the stage that scored it last, 0 the first. Scores of different stages do not compare: a candidate of a later
+   * stage is better than any of an earlier one. A head that this stage does not have is NaN.
+   */
+  stages?: Uint8Array;
 }
 
 /** Per item: scores, or why this item alone could not be scored (bad tensor, non-finite value). */

@@ -3,6 +3,7 @@ import { packageVersion } from '../config/package-version.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Fleet } from '../core/policy/fleet.ts';
 import { predictCostMs } from '../core/signals/cost-model.ts';
+import { costOf } from '../inference/cascade/cascade-cost.ts';
 import type { ModelRepository } from '../inference/repository/open-repository.ts';
 import type { Accelerator, LoadedModel } from '../ports/accelerator.ts';
 import type { ControlStore } from '../ports/control-store.ts';
@@ -72,7 +73,7 @@ function expectedSpeed(models: readonly LoadedModel[], repository: ModelReposito
   const [candidates, rows] = [100, 10];
   const sum = (of: (model: LoadedModel) => number): number => models.reduce((ms, model) => ms + of(model), 0);
   const predictedMs = sum(({ family, version }) =>
-    predictCostMs(repository.version(family, version).cost, candidates, rows),
+    predictCostMs(costOf(repository, repository.version(family, version)), candidates, rows),
   );
   return predictedMs / sum((model) => model.predictMs(1, candidates));
 }

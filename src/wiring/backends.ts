@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { packaged } from '../config/package-root.ts';
 import type { Settings } from '../config/settings.ts';
+import { withCascades } from '../inference/cascade/cascade-accelerator.ts';
 import { createImmediateAccelerator } from '../inference/immediate.ts';
 import { modelLibrary } from '../inference/model-library.ts';
 import { createOnnxCpuAccelerator } from '../inference/onnx-cpu/accelerator.ts';
@@ -40,6 +41,10 @@ export interface BackendDeps {
 
 /** The backend that the settings name; `accelerator` picks the profile of a simulated one. */
 export function createBackend(settings: Settings, accelerator: string, deps: BackendDeps): Accelerator {
+  return withCascades(bareBackend(settings, accelerator, deps), deps.repository);
+}
+
+function bareBackend(settings: Settings, accelerator: string, deps: BackendDeps): Accelerator {
   const { backend, intraOpThreads, simulatedSlowdown, simulatedSlowMemory: slow } = settings.worker;
   const slowdown = (memory: string): number => (slow === '' || slow === memory ? simulatedSlowdown : 1);
   switch (backend) {

@@ -2,6 +2,7 @@ import type { Settings } from '../config/settings.ts';
 import { DEFAULT_REQUEST_LIMITS } from '../core/request/limits.ts';
 import type { CostModel } from '../core/signals/cost-model.ts';
 import { createSignalExtractor } from '../core/signals/extract.ts';
+import { costOf } from '../inference/cascade/cascade-cost.ts';
 import type { ModelRepository } from '../inference/repository/open-repository.ts';
 import {
   createFeatureExtractorStage,
@@ -48,9 +49,9 @@ export async function extractorConfig(
 export function costModels(repository: ModelRepository): Map<string, CostModel> {
   const models = new Map<string, CostModel>();
   for (const { family, versions } of repository.families) {
-    for (const { version, cost } of versions) models.set(`${family}@${version}`, cost);
+    for (const each of versions) models.set(`${family}@${each.version}`, costOf(repository, each));
     const newest = versions.filter((version) => version.variant === 'baseline').at(-1) ?? versions.at(-1);
-    if (newest !== undefined) models.set(family, newest.cost);
+    if (newest !== undefined) models.set(family, costOf(repository, newest));
   }
   return models;
 }

@@ -22,6 +22,7 @@ export {
 } from '../client/client.ts';
 export type { Connection, OpeningListener, Transport } from '../client/connection.ts';
 export type { ControlEventStream, ControlEventsOptions } from '../client/control-events.ts';
+export { rankedCandidates } from '../client/ranking.ts';
 export type { UnreadableResult } from '../client/read-result.ts';
 export type { ReceivedResult, ResultStream, ResultsOptions } from '../client/result-stream.ts';
 export {

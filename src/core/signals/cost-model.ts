@@ -10,6 +10,14 @@ export interface CostTerm {
 /** Predicts what one request costs alone, in milliseconds; fitted by least squares over measured shapes. */
 export interface CostModel {
   readonly terms: readonly CostTerm[];
+  /** Of a cascade: what runs before it, the first first. */
+  readonly before?: readonly StageCost[];
+}
+
+/** A stage of a cascade, and how many of its candidates go on at most. */
+export interface StageCost {
+  readonly model: CostModel;
+  readonly keep: number;
 }
 
 export const COST_MODEL_BYTES_MAX = 2048;
@@ -69,8 +77,22 @@ function invalid(what: string, value: unknown, allowed: string): MillraceError {
   return new MillraceError('INVALID_MODEL', what, { value, allowed, advice: ADVICE });
 }
 
-/** Σ coefficient · N^candidates · T^rows in ms, and 0 where a fit runs below 0 outside the shapes it was made on. */
+/**
+ * Σ coefficient · N^candidates · T^rows in ms, and 0 where a fit runs below 0 outside the shapes it was made on; with what the stages before it
+ * cost, each for the candidates that it gets.
+ */
 export function predictCostMs(model: CostModel, candidateCount: number, sequenceRows: number): number {
+  if (model.before === undefined) return ownCostMs(model, candidateCount, sequenceRows);
+  let candidates = candidateCount;
+  let beforeMs = 0;
+  for (const stage of model.before) {
+    beforeMs += ownCostMs(stage.model, candidates, sequenceRows);
+    candidates = Math.min(candidates, stage.keep);
+  }
+  return beforeMs + ownCostMs(model, candidates, sequenceRows);
+}
+
+function ownCostMs(model: CostModel, candidateCount: number, sequenceRows: number): number {
   let costMs = 0;
   for (const term of model.terms)
     costMs += term.coefficient * candidateCount ** term.candidates * sequenceRows ** term.rows;

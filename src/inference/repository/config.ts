@@ -21,6 +21,13 @@ const fileName = v.pipe(
   v.regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'must be the name of a file beside the config, without folders'),
 );
 const count = v.pipe(whole, v.minValue(1));
+/** Each stage is a call of the accelerator; rankings of more than four stages are not known to us. */
+const CASCADE_MAX = 8;
+const versionName = v.pipe(
+  v.string(),
+  v.maxLength(NAME_LENGTH_MAX),
+  v.regex(/^[a-z][a-z0-9-]*@[1-9][0-9]{0,8}$/, 'must name a version, such as two-tower@1'),
+);
 
 const inputName = v.pipe(
   v.string(),
@@ -83,6 +90,17 @@ export const configSchema = closedObject({
     }),
   ),
   tiles: v.optional(closedObject({ candidates: inputName, requests: inputName, slots: inputName })),
+  cascade: v.optional(
+    v.pipe(
+      v.array(closedObject({ model: versionName, keep: count })),
+      v.maxLength(CASCADE_MAX),
+      v.check(
+        (stages) => stages.every(({ keep }, at) => at === 0 || keep <= (stages[at - 1]?.keep ?? 0)),
+        'no stage may keep more than the one before it',
+      ),
+    ),
+    [],
+  ),
   heads: v.pipe(v.array(headSchema), v.minLength(1)),
   hints: v.optional(v.array(closedObject({ name: identifier, default: finite })), []),
   rankBy: v.string(),

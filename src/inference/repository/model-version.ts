@@ -1,4 +1,4 @@
-import type { InputContract, Variant } from '../../core/request/family.ts';
+import { type InputContract, parseModelName, type Variant } from '../../core/request/family.ts';
 import type { CostModel } from '../../core/signals/cost-model.ts';
 import { compileRankBy, type HintDefault, type RankBy } from '../rank-by.ts';
 import type { ModelConfig } from './config.ts';
@@ -35,6 +35,15 @@ export interface TableInput {
   unknown: 'default' | 'reject';
 }
 
+/** A version that scores before this one, and how many of its candidates go on. */
+export interface CascadeStage {
+  /** 0: the one that scores all candidates of a request. */
+  place: number;
+  family: string;
+  version: string;
+  keep: number;
+}
+
 /** One version of a model family, as its config and cost model say. */
 export interface ModelVersion {
   family: string;
@@ -47,6 +56,8 @@ export interface ModelVersion {
   tables: readonly TableInput[];
   /** Inputs that lay candidates out in tiles of one request; where the graph was compiled with attention. */
   tiles: TileInputs | undefined;
+  /** First to last before this one; none where it scores all candidates itself. */
+  cascade: readonly CascadeStage[];
   heads: readonly ModelHead[];
   hints: readonly HintDefault[];
   rankBy: RankBy;
@@ -77,6 +88,10 @@ export function modelVersion(config: ModelConfig, cost: CostModel, typicalRows: 
       table === undefined ? [] : [{ input: name, table: table.name, unknown: table.unknown }],
     ),
     tiles: config.tiles,
+    cascade: config.cascade.map(({ model, keep }, place): CascadeStage => {
+      const { family, version = '' } = parseModelName(model);
+      return { place, family, version, keep };
+    }),
     heads,
     hints: config.hints,
     rankBy: compileRankBy(

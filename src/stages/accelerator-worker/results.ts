@@ -48,6 +48,7 @@ export function scoredResult(
     ),
     scores: bytesOf(scores.scores),
     candidateIds: prefixOf(computed.request?.candidateIds ?? null, scored),
+    scoredStage: scores.stages === undefined ? null : Buffer.from(scores.stages),
     candidatesScored: scored,
     candidatesGranted: dispatch.scoreLimit - dispatch.baselineCandidates,
     itemTableVersion: scores.fromTables?.tables.join(',') ?? '',

@@ -10,6 +10,7 @@ import type { ItemScores } from '../../ports/accelerator.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { RandomStream } from '../../ports/random.ts';
 import { HeadScores } from './head-scores.ts';
+import { countWithin, type LastStage, lastStageOf } from './last-stage.ts';
 import type { Computed } from './results.ts';
 import type { WorkerJob } from './worker-job.ts';
 
@@ -71,20 +72,25 @@ export class WorkerWindows {
       inTopicMs + dispatch.extractMs + dispatch.routeMs + (computed.nowMs - job.delivery.receivedAtMs),
     );
     window.bytesMoved += bytesMoved;
-    for (const { name, values } of scores.heads) headOf(window, name).addAll(values);
-    if (window.analysed) this.#sample(window, job, scores);
+    this.#addHeads(window, job, scores, window.analysed);
+  }
+
+  #addHeads(window: OpenWindow, job: WorkerJob, scores: ItemScores, sampled: boolean): void {
+    const scored = lastStageOf(scores);
+    for (const { name, values } of scored.heads) headOf(window, name).addAll(values);
+    if (sampled) this.#sample(window, job, scored);
   }
 
   /**
    * One candidate of each request: scores of one request are alike, and all of them would count as more evidence than they are. Candidates that a
    * budget granted are left out, for arms may differ in how many they get.
    */
-  #sample(window: OpenWindow, { delivery, request }: WorkerJob, { heads, scores }: ItemScores): void {
-    const candidates = Math.min(delivery.value.baselineCandidates, scores.length);
+  #sample(window: OpenWindow, { delivery, request }: WorkerJob, scored: LastStage): void {
+    const candidates = countWithin(scored, delivery.value.baselineCandidates);
     if (candidates === 0) return;
     const drawn = Math.floor(this.#random.next() * candidates);
     const group = keyGroupOf(request.bucketKey ?? request.requestId);
-    for (const { name, values } of heads) headOf(window, name).sample(group, values[drawn] ?? 0);
+    for (const { name, values } of scored.heads) headOf(window, name).sample(group, values[drawn] ?? 0);
   }
 
   /** Of a version on its way to live, on a request that another one answered. */
@@ -99,8 +105,7 @@ export class WorkerWindows {
     const window = this.#shadowOf(dispatch, version);
     window.compute.add(computeMs);
     window.bytesMoved += bytesMoved;
-    for (const { name, values } of scores.heads) headOf(window, name).addAll(values);
-    if (dispatch.policy.analysed) this.#sample(window, job, scores);
+    this.#addHeads(window, job, scores, dispatch.policy.analysed);
   }
 
   /** A request of the sample that found no quiet moment. */

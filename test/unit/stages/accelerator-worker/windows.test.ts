@@ -44,13 +44,18 @@ function start() {
     windows.ended(taken.value, 'SCORED');
   };
   /** One request of a key, scored so. */
-  const scoreAs = (values: Float32Array, fields: Partial<Dispatch>, bucketKey: string): void => {
+  const scoreAs = (
+    values: Float32Array,
+    fields: Partial<Dispatch>,
+    bucketKey: string,
+    stages?: Uint8Array,
+  ): void => {
     const taken = delivery(dispatch(fields));
     const request = scoreRequest({ bucketKey });
     windows.scored(
       { delivery: taken, request, model: handDrivenModel(), failures: 0 },
       { delivery: taken, request, queueMs: 0, computeMs: 0, worker: 'w1', simulated: false, nowMs: 0 },
-      { heads: [{ name: 'ctr', values }], scores: values },
+      { heads: [{ name: 'ctr', values }], scores: values, ...(stages === undefined ? {} : { stages }) },
       0,
     );
   };
@@ -194,5 +199,14 @@ describe('a window', () => {
     if (window === undefined) throw new Error('no window');
     const read = codecs.for('WorkerWindow').decode(codecs.for('WorkerWindow').encode(window));
     expect(read).toEqual({ status: 'ok', value: window });
+  });
+
+  it('counts, of a cascade, the candidates that its last stage scored', () => {
+    const { windows, scoreAs } = start();
+    scoreAs(Float32Array.of(Number.NaN, 0.5, 0.25), { baselineCandidates: 3 }, 'k', Uint8Array.of(0, 1, 1));
+    const [head] = windows.take()[0]?.heads ?? [];
+    expect(head).toMatchObject({ name: 'ctr', count: 2, mean: 0.375 });
+    expect(head?.histogram.reduce((sum, count) => sum + count, 0)).toBe(2);
+    expect(head?.samples.map(({ count, sum }) => [count, [0.5, 0.25].includes(sum)])).toEqual([[1, true]]);
   });
 });
