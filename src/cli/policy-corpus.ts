@@ -1,16 +1,19 @@
 import * as v from 'valibot';
 import { readUserFile } from '../config/user-file.ts';
 import { MillraceError } from '../core/errors.ts';
-import { finite, keysOf, recordOf } from '../core/json-values.ts';
+import { finite, keysOf, mapping, recordOf } from '../core/json-values.ts';
 import type { CompiledPolicy } from '../core/policy/compile.ts';
 import type { SignalValue } from '../core/policy/document.ts';
 import { type SignalVector, toSignalVector } from '../core/policy/explain.ts';
 import { didYouMean } from '../core/policy/nearest.ts';
 
-const LINE = v.object({
-  signals: recordOf(v.string(), v.union([finite, v.boolean(), v.string(), v.null()])),
-  context: v.optional(recordOf(v.string(), v.string())),
-});
+const LINE = v.pipe(
+  mapping,
+  v.object({
+    signals: recordOf(v.string(), v.union([finite, v.boolean(), v.string(), v.null()])),
+    context: v.optional(recordOf(v.string(), v.string())),
+  }),
+);
 const ALLOWED =
   'one JSON object per line, with "signals" (numbers, true and false by name) and, where there is one, "context" (texts by name)';
 

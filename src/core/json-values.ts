@@ -1,25 +1,39 @@
 import * as v from 'valibot';
 import { listNames, MillraceError, shorten } from './errors.ts';
-import { FORBIDDEN_KEYS } from './own.ts';
+import { FORBIDDEN_KEYS, own } from './own.ts';
 
 /** Schemas of what JSON and YAML hold, where those of the library take more or say less. */
 
 /** JSON has no text for infinity, but 1e999 is read as one. */
-export const finite = v.pipe(v.number(), v.finite('must be a finite number'));
+export const finite = v.pipe(v.number(), v.finite(sayingNot('must be a finite number')));
 
 /** A larger one may already have lost digits when it was read. */
-export const whole = v.pipe(v.number(), v.safeInteger('must be a whole number, below 2^53 in amount'));
+export const whole = v.pipe(v.number(), v.safeInteger(sayingNot('must be a whole number below 2^53')));
 
 /** The library takes a list for an object, and one without required fields would pass. */
-export const mapping = v.pipe(v.unknown(), v.check(isMapping, 'must be an object with named fields'));
+export const mapping = v.pipe(
+  v.unknown(),
+  v.check(isMapping, sayingNot('must be an object with named fields')),
+);
 
 /** An object with these keys and no other; the complaint names all that are unknown, and those that are known. */
 export function closedObject<const Entries extends v.ObjectEntries>(entries: Entries) {
+  // The value is an object by then, so a key is too many or missing.
   const message = (issue: v.StrictObjectIssue): string =>
     isUnknownKey(issue)
       ? `unknown key ${listNames(unknownKeys(issue, entries))}; allowed: ${Object.keys(entries).join(', ')}`
-      : issue.message;
+      : `it is missing${expectedAt(issue, entries)}`;
   return v.pipe(mapping, v.strictObject(entries, message));
+}
+
+/** What the library knows of it: of what has no type of its own, nothing. */
+function expectedAt(issue: Issue, entries: v.ObjectEntries): string {
+  const expected = own(entries, String(keysOf(issue).at(-1)))?.expects;
+  return expected === undefined || expected === 'unknown' ? '' : `, expected ${expected}`;
+}
+
+function sayingNot(rule: string): (issue: Issue) => string {
+  return ({ received }) => `${rule}, not ${received}`;
 }
 
 /** An object of any names. Those that the library would drop without a word, and no record may have, are refused. */

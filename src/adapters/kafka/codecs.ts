@@ -1,11 +1,12 @@
 import { promisify } from 'node:util';
 import { gunzip, gzip, zstdCompress, zstdDecompress } from 'node:zlib';
-import { compressFrame, decompressFrame } from 'lz4-napi';
 import { lz4UnpackedBytes } from './lz4.ts';
 import { snappyDecompress } from './snappy.ts';
 
 /** Compresses and decompresses the records of one Kafka record batch. */
 export interface Codec {
+  /** Rejects where its code cannot be had on this machine: that says nothing about what is packed. */
+  load?(): Promise<unknown>;
   compress(bytes: Buffer): Promise<Buffer>;
   /** Takes no more memory than `bytesMax` and what the packed bytes take. Rejects with UnpacksToMuch where they unpack to more, else where they are not packed. */
   decompress(bytes: Buffer, bytesMax: number): Promise<Buffer>;
@@ -37,12 +38,16 @@ export const zstd: Codec = {
   decompress: (bytes, bytesMax) => bounded(zstdDecompressAsync, bytes, bytesMax),
 };
 
-/** Kafka's lz4 is the frame format. Its library has no bound, so what a frame unpacks to is counted first. */
+/**
+ * Kafka's lz4 is the frame format. Its library has no bound, so what a frame unpacks to is counted first. It is native code, which takes
+ * memory of every process: it is loaded with the first batch that is packed so.
+ */
 export const lz4: Codec = {
-  compress: (bytes) => compressFrame(bytes),
+  load: () => import('lz4-napi'),
+  compress: async (bytes) => (await import('lz4-napi')).compressFrame(bytes),
   decompress: async (bytes, bytesMax) => {
     if (lz4UnpackedBytes(bytes, bytesMax) > bytesMax) throw new UnpacksToMuch(bytesMax);
-    return decompressFrame(bytes);
+    return (await import('lz4-napi')).decompressFrame(bytes);
   },
 };
 

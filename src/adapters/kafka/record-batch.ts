@@ -84,8 +84,8 @@ export async function readBatches(bytes: Buffer, budget: UnpackBudget): Promise<
 /** Undefined where the budget has no room for it now. */
 async function readBatch(bytes: Buffer, budget: UnpackBudget): Promise<RecordBatch | undefined> {
   const head = readHead(bytes);
-  // Brokers take no such thing from producers, but a later Kafka may have more codecs: what is sound is not refused.
-  codecOf(head.attributes & COMPRESSION);
+  // Brokers take no such thing from producers, but a later Kafka may have more codecs, and an install may lack one: what is sound is not refused.
+  await codecOf(head.attributes & COMPRESSION)?.load?.();
   const packed = bytes.subarray(RECORDS_AT);
   try {
     const records = await readRecords(packed, head, budget);

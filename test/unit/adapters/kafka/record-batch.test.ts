@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { gzipped, lz4, zstd } from '../../../../src/adapters/kafka/codecs.ts';
 import {
   BATCH_UNPACKED_BYTES_MAX,
@@ -114,6 +114,15 @@ describe('readBatches', () => {
     await expect(readBatches(old, unpackBudget())).rejects.toThrow(/format 1/);
     const later = await batchBytes([{ value: 'abc' }], { attributes: 6 });
     await expect(readBatches(later, unpackBudget())).rejects.toThrow(/compression 6/);
+  });
+
+  it('halts where a codec cannot be loaded, and reads the same bytes once it can', async () => {
+    const load = vi.spyOn(lz4, 'load').mockRejectedValueOnce(new Error('no native code here'));
+    onTestFinished(() => load.mockRestore());
+    const packed = await batchBytes([{ value: 'sound' }], { codec: LZ4 });
+    await expect(readBatches(packed, unpackBudget())).rejects.toThrow('no native code here');
+    const [batch] = await readBatches(packed, unpackBudget());
+    expect(batch?.records.map(({ value }) => value?.toString())).toEqual(['sound']);
   });
 });
 
