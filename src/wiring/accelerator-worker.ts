@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { randomUUID } from 'node:crypto';
 import { packageVersion } from '../config/package-version.ts';
 import type { Settings } from '../config/settings.ts';
@@ -36,6 +37,7 @@ export async function startAcceleratorWorker(
       incarnation: randomUUID(),
       pool: pool.pool,
       accelerator: pool.accelerator,
+      host: hostname(),
       capacityClass: pool.capacityClass,
       slots: worker.shareSlots ? 'shared' : worker.slots,
       slotsMax: worker.slotsMax,

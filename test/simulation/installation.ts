@@ -296,6 +296,7 @@ export class Installation {
           incarnation,
           pool,
           accelerator,
+          host: `host of ${name}`,
           capacityClass: 'dedicated',
           slots: [slot],
           slotsMax: 1,

@@ -12,6 +12,7 @@ import { FixedSlots } from './fixed-slots.ts';
 import { FolderVersions, type UnloadedVersion } from './folder-versions.ts';
 import { HeldSlots } from './held-slots.ts';
 import { LoadedVersions } from './loaded-versions.ts';
+import { takingTurns } from './loading-turns.ts';
 import { PublishedVersions, type PublishedVersionsConfig } from './published-versions.ts';
 import { SlotSharing } from './slot-sharing.ts';
 import { WorkerWindows } from './windows.ts';
@@ -21,6 +22,8 @@ export interface AcceleratorWorkerConfig extends Omit<WorkerConfig, 'simulated'>
   /** Changes with every start. */
   incarnation: string;
   accelerator: string;
+  /** The machine: its workers load versions one after another. */
+  host: string;
   capacityClass: 'dedicated' | 'opportunistic';
   /** Partitions of the pool's dispatch topic to own; `shared`: an even share of them. */
   slots: readonly number[] | 'shared';
@@ -82,8 +85,15 @@ export async function createAcceleratorWorkerStage(
       modelFor: (family, version, variant) => loaded.modelFor(family, version, variant),
     },
   );
+  const backend = takingTurns(deps.backend, {
+    store: deps.store,
+    clock: deps.clock,
+    host: config.host,
+    worker: config.worker,
+  });
   const published: PublishedVersions = new PublishedVersions(config, {
     ...deps,
+    backend,
     random: deps.random.stream(`${config.worker}.models`),
     loaded,
     inUse: (model) => worker.isUsing(model),
@@ -91,6 +101,7 @@ export async function createAcceleratorWorkerStage(
   });
   const folder: FolderVersions = new FolderVersions(deps.unloaded ?? [], {
     ...deps,
+    backend,
     random: deps.random.stream(`${config.worker}.folder`),
     loaded,
     onLoaded: () => heartbeat.beat(),

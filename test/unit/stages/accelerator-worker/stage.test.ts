@@ -61,6 +61,7 @@ async function start(
         incarnation: `${worker} life`,
         pool: 'cpu',
         accelerator: 'cpu',
+        host: 'machine',
         capacityClass: 'opportunistic',
         slots: [0, 1],
         slotsMax: 4,
