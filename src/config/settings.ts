@@ -189,6 +189,21 @@ const worker = z.strictObject({
     .describe('Acknowledgements to a router are gathered at most so long.'),
 });
 
+const features = z.strictObject({
+  url: z
+    .string()
+    .default('')
+    .describe(
+      "Redis of Feast's online store, which workers read rows from that models name a source for; none where empty.",
+    ),
+  project: z.string().default('').describe("Feast's name of the project: it is part of every key there."),
+  waitMs: durationMs
+    .default(20)
+    .describe(
+      'How long a request may wait for its rows, within its budget; then default rows stand in, or it is refused.',
+    ),
+});
+
 const openInference = z.strictObject({
   protocol: z
     .enum(['http', 'grpc'])
@@ -387,6 +402,7 @@ export const SettingsSchema = z.strictObject({
   limits: limits.prefault({}),
   router: router.prefault({}),
   worker: worker.prefault({}),
+  features: features.prefault({}),
   openInference: openInference
     .refine(hasPathOfProtocol, {
       path: ['url'],

@@ -46,3 +46,19 @@ export interface FeatureSource {
   read(queries: readonly FeatureQuery[], limitMs: number): Promise<FeatureRows[]>;
   close(): Promise<void>;
 }
+
+/** An input of a model version whose rows come from a feature source where a request does not send them. */
+export interface SourcedInput {
+  input: string;
+  side: 'request' | 'candidate';
+  /** Of one row, without the axis that counts candidates. */
+  rowShape: readonly number[];
+  of: FeatureView;
+  /** How the store names its entities, whichever way a request writes them. */
+  ids: 'INT64' | 'STRING';
+  /** `candidateIds`, `bucketKey` or `context.<key>`. */
+  idFrom: string;
+  /** What becomes of a row that is not found: the default row stands in, or the request is refused. */
+  missing: 'default' | 'reject';
+  defaultRow: Float32Array;
+}

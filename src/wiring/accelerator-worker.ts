@@ -6,6 +6,7 @@ import { predictCostMs } from '../core/signals/cost-model.ts';
 import type { ModelRepository } from '../inference/repository/open-repository.ts';
 import type { Accelerator, LoadedModel } from '../ports/accelerator.ts';
 import type { ControlStore } from '../ports/control-store.ts';
+import type { FeatureSource } from '../ports/feature-source.ts';
 import type { ModelLibrary } from '../ports/model-library.ts';
 import { createAcceleratorWorkerStage } from '../stages/accelerator-worker/stage.ts';
 import type { Stage, StageDeps } from '../stages/stage.ts';
@@ -23,6 +24,7 @@ export async function startAcceleratorWorker(
     repository: ModelRepository;
     store: ControlStore;
     library: ModelLibrary;
+    features?: FeatureSource | undefined;
   },
 ): Promise<Stage> {
   const { worker } = settings;
@@ -42,6 +44,7 @@ export async function startAcceleratorWorker(
       batchCandidatesMax: worker.batchCandidatesMax,
       batchMsMax: worker.batchMsMax,
       batchesInFlightMax: worker.batchesInFlightMax,
+      featuresWaitMs: settings.features.waitMs,
       tries: settings.tries,
       heartbeatMs: worker.heartbeatMs,
       windowMs: settings.windowMs,
@@ -60,6 +63,7 @@ export async function startAcceleratorWorker(
       unloaded,
       store: surroundings.store,
       library: surroundings.library,
+      features: surroundings.features,
       trust: storeTrust(settings, 'model versions', deps.telemetry.logger),
       digest: digestOf,
     },
