@@ -1,6 +1,7 @@
 import { growingRepository } from '../../src/inference/repository/growing-repository.ts';
 import { startAcceleratorWorker } from '../../src/wiring/accelerator-worker.ts';
 import { createBackend, loadModels, openLibrary, openModels } from '../../src/wiring/backends.ts';
+import { openFeatureSource } from '../../src/wiring/feature-source.ts';
 import { poolOf, readFleet } from '../../src/wiring/policy-files.ts';
 import { runService } from '../run-service.ts';
 
@@ -17,9 +18,10 @@ await runService('accelerator-worker', async (settings, runtime, end) => {
     );
     end(1);
   });
+  const features = openFeatureSource(settings, runtime);
   const models = await loadModels(backend, repository, runtime.telemetry);
   const stage = await startAcceleratorWorker(settings, runtime, {
-    ...{ fleet, backend, models, repository, library },
+    ...{ fleet, backend, models, repository, library, features },
     store: runtime.store,
   });
   return [
@@ -29,6 +31,7 @@ await runService('accelerator-worker', async (settings, runtime, end) => {
         stage
           .close()
           .then(() => backend.close())
+          .then(() => features?.close())
           .then(close),
     },
   ];

@@ -22,6 +22,7 @@ export function scoreLines(shown: ShownResult, options: ScoreLinesOptions): stri
     ...(shown.reason === null ? [] : [`  ${shown.reason.code}: ${shown.reason.message}`]),
     ...absentLines(options.absentInputs),
     ...itemLines(shown),
+    ...featureLines(shown),
     ...candidateLines(shown, options.top, dim),
     ...routeLines(shown),
     timingLine(shown),
@@ -44,6 +45,12 @@ function itemLines({ itemTableVersion, unknownIds }: ShownResult): string[] {
   if (itemTableVersion === '') return [];
   const unknown = unknownIds === 0 ? '' : `; unknown ids: ${unknownIds}, scored by its default row`;
   return [`  items of ${itemTableVersion}${unknown}`];
+}
+
+function featureLines({ featureViews, defaultRows }: ShownResult): string[] {
+  if (featureViews === '') return [];
+  const standIns = defaultRows === 0 ? '' : `; default rows: ${defaultRows}`;
+  return [`  features of ${featureViews}${standIns}`];
 }
 
 function candidateLines(shown: ShownResult, top: number, dim: (text: string) => string): string[] {

@@ -186,6 +186,25 @@ const worker = closedObject({
   ),
 });
 
+const features = closedObject({
+  url: v.pipe(
+    v.optional(v.string(), ''),
+    v.description(
+      "Redis of Feast's online store, which workers read rows from that models name a source for; none where empty.",
+    ),
+  ),
+  project: v.pipe(
+    v.optional(v.string(), ''),
+    v.description("Feast's name of the project: it is part of every key there."),
+  ),
+  waitMs: v.pipe(
+    v.optional(durationMs, 20),
+    v.description(
+      'How long a request may wait for its rows, within its budget; then default rows stand in, or it is refused.',
+    ),
+  ),
+});
+
 const openInference = closedObject({
   protocol: v.pipe(
     v.optional(v.picklist(['http', 'grpc']), 'http'),
@@ -426,6 +445,7 @@ export const SettingsSchema = closedObject({
   limits: v.optional(limits, {}),
   router: v.optional(router, {}),
   worker: v.optional(worker, {}),
+  features: v.optional(features, {}),
   openInference: v.optional(
     v.pipe(
       openInference,

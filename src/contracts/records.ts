@@ -1141,6 +1141,10 @@ export interface ScoredResult {
   itemTableVersion: string;
   /** Candidate ids that no item table knew. */
   unknownIds: number;
+  /** Views of the feature source that rows were read from, separated by commas. */
+  featureViews: string;
+  /** Rows that default rows stood in for: the feature source had none, or did not answer in time. */
+  defaultRows: number;
   /** Where the time went. */
   timings: Timings;
   /** JSON trace of the routing decision, where asked for. */
@@ -1173,6 +1177,8 @@ export function makeScoredResult(
     | 'featureVersion'
     | 'itemTableVersion'
     | 'unknownIds'
+    | 'featureViews'
+    | 'defaultRows'
     | 'trace'
   >,
 ): ScoredResult {
@@ -1202,6 +1208,8 @@ export function makeScoredResult(
     featureVersion: fields.featureVersion === undefined ? '' : fields.featureVersion,
     itemTableVersion: fields.itemTableVersion === undefined ? '' : fields.itemTableVersion,
     unknownIds: fields.unknownIds === undefined ? 0 : fields.unknownIds,
+    featureViews: fields.featureViews === undefined ? '' : fields.featureViews,
+    defaultRows: fields.defaultRows === undefined ? 0 : fields.defaultRows,
     timings: fields.timings,
     trace: fields.trace === undefined ? null : fields.trace,
   };

@@ -16,6 +16,7 @@ export const ERROR_CODES = {
   NON_FINITE: { retryable: false },
   UNKNOWN_MODEL: { retryable: false },
   UNKNOWN_ITEM: { retryable: false },
+  NO_FEATURES: { retryable: false },
   LIMIT_EXCEEDED: { retryable: false },
   OVERLOADED: { retryable: true },
   NO_CAPACITY: { retryable: true },

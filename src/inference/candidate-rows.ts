@@ -1,6 +1,6 @@
 import { MillraceError } from '../core/errors.ts';
+import { checkIds } from '../core/request/candidate-ids.ts';
 import type { Tensor } from '../core/request/tensor.ts';
-import { checkTensorSize } from '../core/request/tensor-size.ts';
 import type { ItemTableUse } from '../ports/accelerator.ts';
 import type { SentInput } from './input-layout.ts';
 import type { FoundRows } from './items/item-table.ts';
@@ -32,22 +32,6 @@ export function rowsFromTable(
     `the item table ${found.table.label} has no row for ${found.unknown} of ${count} ids, the first of them`,
     { value: found.firstUnknown, advice: 'Leave the item out, send its row, or build a table that has it.' },
   );
-}
-
-function checkIds(ids: Tensor, count: number): void {
-  const { datatype } = ids;
-  if (datatype !== 'INT64' && datatype !== 'BYTES')
-    throw new MillraceError('INVALID_TENSOR', 'candidateIds has a datatype that ids do not come in', {
-      value: datatype,
-      allowed: 'INT64, BYTES',
-    });
-  const size = checkTensorSize(ids, datatype, 1, 'candidateIds');
-  if (typeof size !== 'number') throw new MillraceError(size.code, size.message);
-  if (size < count)
-    throw new MillraceError('INVALID_TENSOR', 'candidateIds has too few ids', {
-      value: size,
-      allowed: `at least ${count}`,
-    });
 }
 
 /** Writes the rows into a batch's tensor. @returns the offset after them */

@@ -90,7 +90,8 @@ function requestRows(
 ): { contents: Uint8Array; rows: number } {
   const tensor = find(input.name, tensors);
   if (tensor === undefined) {
-    if (!input.required) return { contents: new Uint8Array(0), rows: 0 };
+    // Only of a sequence are no rows what was meant: those of a feature source were put in before.
+    if (!input.required && input.rows === 'sequence') return { contents: new Uint8Array(0), rows: 0 };
     throw missing(input.name);
   }
   const sequence = input.rows === 'sequence';

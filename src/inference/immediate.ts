@@ -40,6 +40,7 @@ function immediateModel(version: ModelVersion, tables: VersionTables): LoadedMod
     family: version.family,
     version: version.version,
     variant: version.variant,
+    sources: version.sources,
     async run(items) {
       if (unloaded) throw new MillraceError('CLOSED', 'the model is unloaded');
       return {

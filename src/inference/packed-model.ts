@@ -7,6 +7,7 @@ import type {
   LoadedModel,
   ScoreItem,
 } from '../ports/accelerator.ts';
+import type { SourcedInput } from '../ports/feature-source.ts';
 import { batchShape } from './batch-shape.ts';
 import { tableUse } from './candidate-rows.ts';
 import { type CheckedItem, checkItem } from './check-item.ts';
@@ -55,6 +56,7 @@ export class PackedModel implements LoadedModel {
   readonly variant: Variant;
   readonly kernels: readonly string[];
   readonly refusedKernels: ReadonlyMap<string, string>;
+  readonly sources: readonly SourcedInput[];
   readonly #parts: PackedModelParts;
   readonly #layout: InputLayout;
   readonly #running = new Set<Promise<unknown>>();
@@ -66,6 +68,7 @@ export class PackedModel implements LoadedModel {
     this.family = parts.version.family;
     this.version = parts.version.version;
     this.variant = parts.version.variant;
+    this.sources = parts.version.sources;
     this.refusedKernels = parts.refusedKernels ?? new Map();
     this.kernels = parts.capabilities.kernels.filter((kernel) => !this.refusedKernels.has(kernel));
   }

@@ -1,5 +1,6 @@
 import type { Datatype, Tensor } from '../core/request/tensor.ts';
 import type { BatchShape } from '../core/signals/cost-moments.ts';
+import type { SourcedInput } from './feature-source.ts';
 
 /** One request's part of a batch: the candidates [0, scoreLimit) are scored. */
 export interface ScoreItem {
@@ -86,6 +87,8 @@ export interface LoadedModel {
   readonly kernels?: readonly string[];
   /** The others, and why they cannot. */
   readonly refusedKernels?: ReadonlyMap<string, string>;
+  /** Inputs whose rows whoever runs it reads from a feature source, where a request does not send them; none where it is left out. */
+  readonly sources?: readonly SourcedInput[];
   /**
    * Runs one batch, its tensors in the memory domain where there is more than one. Rejects only when the whole batch failed (MillraceError
    * MODEL_FAILED); bad items fail by themselves, and so do all of them, without a rejection, where what computes could not be reached in time: that

@@ -19,6 +19,9 @@ export async function absentInputs(
   const inputs = families.find((known) => known.family === family)?.contract.inputs ?? [];
   const sent = new Set(requestTensors.map(({ name }) => name));
   return inputs
-    .filter(({ side, required, name }) => side === 'request' && !required && !sent.has(name))
+    .filter(({ side, required, idFrom, name }) => {
+      const isLeftOut = side === 'request' && !required && idFrom === undefined;
+      return isLeftOut && !sent.has(name);
+    })
     .map(({ name }) => name);
 }

@@ -1,5 +1,5 @@
-import { hostname } from 'node:os';
 import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import { packageVersion } from '../config/package-version.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Fleet } from '../core/policy/fleet.ts';
@@ -8,6 +8,7 @@ import { costOf } from '../inference/cascade/cascade-cost.ts';
 import type { ModelRepository } from '../inference/repository/open-repository.ts';
 import type { Accelerator, LoadedModel } from '../ports/accelerator.ts';
 import type { ControlStore } from '../ports/control-store.ts';
+import type { FeatureSource } from '../ports/feature-source.ts';
 import type { ModelLibrary } from '../ports/model-library.ts';
 import { createAcceleratorWorkerStage } from '../stages/accelerator-worker/stage.ts';
 import type { Stage, StageDeps } from '../stages/stage.ts';
@@ -25,6 +26,7 @@ export async function startAcceleratorWorker(
     repository: ModelRepository;
     store: ControlStore;
     library: ModelLibrary;
+    features?: FeatureSource | undefined;
   },
 ): Promise<Stage> {
   const { worker } = settings;
@@ -45,6 +47,7 @@ export async function startAcceleratorWorker(
       batchCandidatesMax: worker.batchCandidatesMax,
       batchMsMax: worker.batchMsMax,
       batchesInFlightMax: worker.batchesInFlightMax,
+      featuresWaitMs: settings.features.waitMs,
       tries: settings.tries,
       heartbeatMs: worker.heartbeatMs,
       windowMs: settings.windowMs,
@@ -63,6 +66,7 @@ export async function startAcceleratorWorker(
       unloaded,
       store: surroundings.store,
       library: surroundings.library,
+      features: surroundings.features,
       trust: storeTrust(settings, 'model versions', deps.telemetry.logger),
       digest: digestOf,
     },

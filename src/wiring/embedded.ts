@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { memoryBroker } from '../adapters/memory/bus.ts';
 import { memoryControlStore } from '../adapters/memory/control-store.ts';
+import { memoryFeatureSource } from '../adapters/memory/feature-source.ts';
 import { memorySchemaRegistry } from '../adapters/registry/memory.ts';
 import { systemClock } from '../adapters/system/clock.ts';
 import type { Connection } from '../client/connection.ts';
@@ -13,6 +14,7 @@ import { createTopicDelay } from '../core/latency/topic-delay.ts';
 import { growingRepository } from '../inference/repository/growing-repository.ts';
 import type { Accelerator } from '../ports/accelerator.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { FeatureSource } from '../ports/feature-source.ts';
 import type { MessageBus } from '../ports/message-bus.ts';
 import type { RandomSource } from '../ports/random.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -21,6 +23,7 @@ import { startAcceleratorWorker } from './accelerator-worker.ts';
 import { applyTopics } from './apply-topics.ts';
 import { createBackend, loadModels, openLibrary, openModels } from './backends.ts';
 import { startFeatureExtractor } from './feature-extractor.ts';
+import { openFeatureSource } from './feature-source.ts';
 import { startPolicyController } from './policy-controller.ts';
 import { fleetPools, type PoolOfFleet, readBuiltInPolicy, readFleet } from './policy-files.ts';
 import { startRequestRouter } from './request-router.ts';
@@ -43,11 +46,13 @@ export interface EmbeddedDeps {
   telemetry: Telemetry;
   random: RandomSource;
   clock?: Clock;
+  /** Where rows of features are read; the store of the settings, or one without a row. */
+  features?: FeatureSource;
 }
 
 export async function startEmbedded(
   settings: Settings,
-  { telemetry, random, clock = systemClock() }: EmbeddedDeps,
+  { telemetry, random, clock = systemClock(), features: given }: EmbeddedDeps,
 ): Promise<EmbeddedPipeline> {
   const fleet = readFleet(settings);
   // Before anything is started: a policy that is refused leaves nothing behind.
@@ -81,6 +86,7 @@ export async function startEmbedded(
   await createTopics(settings, connectBus('admin'));
   const repository = growingRepository(await openModels(settings, telemetry));
   const versions = openLibrary(settings, { repository, clock, telemetry });
+  const features = given ?? openFeatureSource(settings, { clock, telemetry }) ?? memoryFeatureSource(clock);
   const stages: Stage[] = [];
   const buses: MessageBus[] = [];
   const backends: Accelerator[] = [];
@@ -91,6 +97,7 @@ export async function startEmbedded(
     for (const bus of buses) await bus.close();
     for (const backend of backends) await backend.close();
     versions.close();
+    if (given === undefined) await features.close();
   };
   const start = async (stage: string, open: (deps: StageDeps) => Promise<Stage>): Promise<void> => {
     const deps = await openDeps(stage);
@@ -123,6 +130,7 @@ export async function startEmbedded(
       startAcceleratorWorker(own, deps, {
         ...{ fleet, backend, models, repository, store },
         library: versions.library,
+        features,
       }),
     );
   };

@@ -171,6 +171,8 @@ export const EXAMPLES: Records = {
     featureVersion: '2026-01-01',
     itemTableVersion: 'items-9',
     unknownIds: 1,
+    featureViews: 'item_stats,user_stats',
+    defaultRows: 2,
     timings: makeTimings({
       inTopicMs: 17,
       extractMs: 0.25,

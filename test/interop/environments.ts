@@ -8,13 +8,13 @@ import { withFileLock } from '../../src/local-stack/file-lock.ts';
 
 const run = promisify(execFile);
 
-/** Servers of the Open Inference Protocol that others wrote, and that install from wheels. */
-export const SERVERS = ['kserve', 'triton', 'mlserver'] as const;
+/** What others wrote and we speak with, from wheels: servers of the Open Inference Protocol, and Feast, which fills online stores. */
+export const SERVERS = ['kserve', 'triton', 'mlserver', 'feast'] as const;
 
 export type ServerName = (typeof SERVERS)[number];
 
 /**
- * Triton embeds the system's own libpython, and its wheel is for Linux on x64. The pins of all three are for this release.
+ * Triton embeds the system's own libpython, and its wheel is for Linux on x64. The pins of all of them are for this release.
  */
 const PYTHON = '/usr/bin/python3.11';
 

@@ -305,6 +305,7 @@ export class Installation {
           batchMsMax: 10,
           batchesInFlightMax: 2,
           tries: 3,
+          featuresWaitMs: 20,
           heartbeatMs: 200,
           windowMs,
           ackCoalesceMs: 2,

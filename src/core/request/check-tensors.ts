@@ -1,4 +1,5 @@
 import { checkInput } from './check-input.ts';
+import { entityIdOf } from './entity-id.ts';
 import type { FamilyContract, InputContract } from './family.ts';
 import type { RequestFields } from './fields.ts';
 import type { RequestLimits } from './limits.ts';
@@ -35,7 +36,7 @@ export function checkTensors(
     placeTensors(request.candidateTensors, 'candidateTensors', family, tensors) ??
     checkCandidateCount(candidateCount, family) ??
     checkCandidateIds(request.candidateIds, candidateCount, limits) ??
-    checkInputs(family, tensors, candidateCount, request.candidateIds !== null, limits) ??
+    checkInputs(family, tensors, candidateCount, request, limits) ??
     checkLengths(family, tensors);
   if (refused !== undefined) return refused;
   return {
@@ -112,7 +113,7 @@ function checkInputs(
   family: FamilyContract,
   tensors: readonly (Tensor | undefined)[],
   candidateCount: number,
-  hasIds: boolean,
+  request: RequestFields,
   limits: RequestLimits,
 ): Rejection | undefined {
   for (let index = 0; index < family.inputs.length; index++) {
@@ -121,23 +122,36 @@ function checkInputs(
     if (input === undefined) continue;
     const refused =
       tensor === undefined
-        ? checkAbsent(input, candidateCount, hasIds)
+        ? checkAbsent(input, candidateCount, request)
         : checkInput(input, tensor, family, candidateCount, limits);
     if (refused !== undefined) return refused;
   }
   return undefined;
 }
 
-/** An input that was not sent: fine where it is optional or computed, and for candidates where there are none, or an item table and their ids. */
-function checkAbsent(input: InputContract, candidateCount: number, hasIds: boolean): Rejection | undefined {
-  const { side, required, fromTable = false } = input;
+/** An input that was not sent: fine where it is optional or computed, where there are no candidates, and where its rows are found by ids that were sent. */
+function checkAbsent(
+  input: InputContract,
+  candidateCount: number,
+  request: RequestFields,
+): Rejection | undefined {
+  const { side, required } = input;
   if (side === 'request-index' || side === 'request-length') return undefined;
   if (side === 'candidate' && candidateCount === 0) return undefined;
-  const needsIds = !required && fromTable;
-  if (!required && (hasIds || !needsIds)) return undefined;
-  const orIds = needsIds ? ', or candidateIds in its place' : '';
+  const ids = required ? undefined : idsInPlaceOf(input);
+  if (!required && (ids === undefined || hasIds(request, ids))) return undefined;
+  const orIds = ids === undefined ? '' : `, or ${ids} in its place`;
   return reject('INVALID_TENSOR', `the ${input.side} tensor ${JSON.stringify(input.name)} is missing`, {
     allowed: `${input.datatype} ${JSON.stringify(input.shape)}`,
     advice: `Send it in ${fieldOf(input.side)}${orIds}.`,
   });
+}
+
+/** The field by which rows are found that were not sent; undefined where none are needed. */
+function idsInPlaceOf({ byIds = false, idFrom }: InputContract): string | undefined {
+  return byIds ? 'candidateIds' : idFrom;
+}
+
+function hasIds(request: RequestFields, field: string): boolean {
+  return field === 'candidateIds' ? request.candidateIds !== null : entityIdOf(request, field) !== undefined;
 }

@@ -22,12 +22,14 @@ export interface InputContract {
    */
   shape: readonly number[];
   /**
-   * False where a request may leave the input out: a sequence then has 0 rows, and candidate rows come from an item table.
+   * False where a request may leave the input out: a sequence then has 0 rows, and other rows come from an item table or a feature source.
    * Not read for `request-index` and `request-length`.
    */
   required: boolean;
-  /** `candidate` only: rows that are not sent come from an item table by `candidateIds`, which then are needed. */
-  fromTable?: boolean;
+  /** `candidate` only: rows that are not sent come from an item table or a feature source by `candidateIds`, which then are needed. */
+  byIds?: boolean;
+  /** `request` only: a row that is not sent comes from a feature source by this id, which then is needed: `bucketKey` or `context.<key>`. */
+  idFrom?: string;
   /** `request-length` only: the sequence input that it counts; the family's first sequence where absent. */
   lengthOf?: string;
 }

@@ -1,5 +1,5 @@
 import { MillraceError } from '../../core/errors.ts';
-import { ID_BYTES_MAX, int64Of } from './item-id.ts';
+import { ID_BYTES_MAX, int64Of } from '../../core/request/item-id.ts';
 import { type ItemIndex, indexBytes, indexInt64 } from './item-index.ts';
 
 const ROWS_AT_START = 1_024;

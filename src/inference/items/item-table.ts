@@ -1,6 +1,6 @@
+import { int64Of } from '../../core/request/item-id.ts';
 import type { Tensor } from '../../core/request/tensor.ts';
 import { hashBytes, hashInt64 } from './item-hash.ts';
-import { int64Of } from './item-id.ts';
 import { bucketOf } from './item-index.ts';
 import { ELEMENT_BYTES, layoutOf, type Manifest, shiftOf } from './manifest.ts';
 

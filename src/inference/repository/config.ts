@@ -3,6 +3,7 @@ import { closedObject, finite, whole } from '../../core/json-values.ts';
 import { FORBIDDEN_KEYS } from '../../core/own.ts';
 import type { InputContract } from '../../core/request/family.ts';
 import { TABLE_NAME } from '../items/manifest.ts';
+import { sourceProblems, sourceSchema } from './source-config.ts';
 
 /** A name of a family, an input, a head or a hint. */
 const NAME_LENGTH_MAX = 128;
@@ -53,6 +54,7 @@ const inputSchema = closedObject({
       unknown: v.picklist(['default', 'reject']),
     }),
   ),
+  source: v.optional(sourceSchema),
 });
 
 const headSchema = closedObject({
@@ -118,7 +120,7 @@ function inputProblems(inputs: readonly ConfigInput[]): string[] {
   const problems: string[] = [];
   const sequences = inputs.filter((input) => input.axes.includes('sequence')).map((input) => input.name);
   const lengths = inputs.flatMap((input) => (input.lengthOf === undefined ? [] : [input.lengthOf]));
-  for (const input of inputs) problems.push(...shapeProblems(input));
+  for (const input of inputs) problems.push(...shapeProblems(input), ...sourceProblems(input));
   if (new Set(inputs.map((input) => input.name)).size < inputs.length)
     problems.push('an input is named twice');
   if (inputs.filter((input) => input.side === 'index').length !== 1) {
@@ -170,13 +172,14 @@ function shapeProblems(input: ConfigInput): string[] {
 
 /** The inputs as the request check and the packing see them: without the axis that counts requests. */
 export function inputContracts(config: ModelConfig): InputContract[] {
-  return config.inputs.map(({ name, side, datatype, shape, optional, lengthOf, table }) => {
+  return config.inputs.map(({ name, side, datatype, shape, optional, lengthOf, table, source }) => {
     if (side === 'index') return { name, side: 'request-index', datatype, shape, required: false };
-    if (side === 'candidate')
-      return { name, side, datatype, shape, required: table === undefined, fromTable: table !== undefined };
+    const byIds = table !== undefined || source !== undefined;
+    if (side === 'candidate') return { name, side, datatype, shape, required: !byIds, byIds };
     if (lengthOf !== undefined) {
       return { name, side: 'request-length', datatype, shape: shape.slice(1), required: false, lengthOf };
     }
-    return { name, side, datatype, shape: shape.slice(1), required: !optional };
+    const row = { name, side, datatype, shape: shape.slice(1), required: !optional && source === undefined };
+    return source?.idFrom === undefined ? row : { ...row, idFrom: source.idFrom };
   });
 }

@@ -3,7 +3,7 @@ import type { ModelVersion } from './model-version.ts';
 
 /**
  * What a request to the family must look like, so that any of its versions can score it: the inputs, which all versions share, and
- * the tightest limits; ids alone are enough where every version has an item table. The SLA is that of the newest baseline.
+ * the tightest limits; ids alone are enough where every version has an item table or a feature source. The SLA is that of the newest baseline.
  */
 export function familyContract(family: string, versions: readonly ModelVersion[]): FamilyContract {
   const reference = versions.findLast((version) => version.variant === 'baseline') ?? versions.at(-1);
@@ -30,8 +30,9 @@ function requires({ inputs }: ModelVersion, name: string): boolean {
 
 /** Why a request for `reference` could not be scored by `version`; `undefined` where it could. */
 export function inputDifference(version: ModelVersion, reference: ModelVersion): string | undefined {
-  // Rows that may come from a table are sent all the same where another version has none.
-  const isOptional = ({ side, required }: InputContract): boolean => side !== 'candidate' && !required;
+  // Rows that may come from a table or a source are sent all the same where another version has none.
+  const isOptional = ({ side, required, idFrom }: InputContract): boolean =>
+    side !== 'candidate' && !required && idFrom === undefined;
   const describe = (input: InputContract): string =>
     `${input.name}: ${input.side} ${input.datatype} [${input.shape.join(', ')}]${isOptional(input) ? ' optional' : ''}`;
   const wanted = reference.inputs.map(describe);
@@ -39,10 +40,23 @@ export function inputDifference(version: ModelVersion, reference: ModelVersion):
   const odd = [
     ...given.filter((input) => !wanted.includes(input)),
     ...wanted.filter((input) => !given.includes(input)),
+    ...otherIds(version, reference),
   ];
   if (odd.length === 0) return undefined;
   const name = `${version.family}/${version.version}`;
   return `${name} takes other inputs than ${reference.family}/${reference.version}: ${odd.join('; ')}`;
+}
+
+/** Whoever sends no row for an input sends one id for it, and every version must find its row by that. */
+function otherIds(version: ModelVersion, reference: ModelVersion): string[] {
+  const idOf = ({ inputs }: ModelVersion, name: string): string | undefined =>
+    inputs.find((input) => input.name === name)?.idFrom;
+  return version.inputs.flatMap(({ name, idFrom }) => {
+    const other = idOf(reference, name);
+    return idFrom === undefined || other === undefined || idFrom === other
+      ? []
+      : [`${name}: by ${idFrom}, not ${other}`];
+  });
 }
 
 /** Why a request that the family takes could be too much for `version`; `undefined` where none is. */
@@ -56,8 +70,14 @@ export function limitDifference(
     .filter((limit) => version.limits[limit] < family[limit])
     .map((limit) => `${limit} is ${version.limits[limit]}, and its family takes ${family[limit]}`);
   const withoutTable = family.inputs
-    .filter(({ side, required, name }) => side === 'candidate' && !required && requires(version, name))
-    .map(({ name }) => `it has no item table for ${name}, and requests to its family may send ids alone`);
+    .filter(({ byIds, idFrom, required, name }) => {
+      const mayBeAnId = byIds === true || idFrom !== undefined;
+      return mayBeAnId && !required && requires(version, name);
+    })
+    .map(
+      ({ name }) =>
+        `it has no item table for ${name}, nor a feature source, and requests to its family may send ids alone`,
+    );
   tighter.push(...withoutTable);
   if (tighter.length === 0) return undefined;
   return `${version.family}/${version.version} takes less than requests to its family may have: ${tighter.join('; ')}`;

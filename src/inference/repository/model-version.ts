@@ -1,8 +1,10 @@
 import { type InputContract, parseModelName, type Variant } from '../../core/request/family.ts';
 import type { CostModel } from '../../core/signals/cost-model.ts';
+import type { SourcedInput } from '../../ports/feature-source.ts';
 import { compileRankBy, type HintDefault, type RankBy } from '../rank-by.ts';
 import type { ModelConfig } from './config.ts';
 import { inputContracts } from './config.ts';
+import { sourcedInput } from './sourced-input.ts';
 
 export interface ModelHead {
   name: string;
@@ -54,6 +56,8 @@ export interface ModelVersion {
   description: string;
   inputs: readonly InputContract[];
   tables: readonly TableInput[];
+  /** Inputs whose rows a feature source has where a request does not send them. */
+  sources: readonly SourcedInput[];
   /** Inputs that lay candidates out in tiles of one request; where the graph was compiled with attention. */
   tiles: TileInputs | undefined;
   /** First to last before this one; none where it scores all candidates itself. */
@@ -87,6 +91,7 @@ export function modelVersion(config: ModelConfig, cost: CostModel, typicalRows: 
     tables: config.inputs.flatMap(({ name, table }) =>
       table === undefined ? [] : [{ input: name, table: table.name, unknown: table.unknown }],
     ),
+    sources: config.inputs.flatMap((input) => sourcedInput(input) ?? []),
     tiles: config.tiles,
     cascade: config.cascade.map(({ model, keep }, place): CascadeStage => {
       const { family, version = '' } = parseModelName(model);

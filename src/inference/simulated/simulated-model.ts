@@ -2,6 +2,7 @@ import { MillraceError } from '../../core/errors.ts';
 import type { Variant } from '../../core/request/family.ts';
 import type { BatchResult, ItemResult, LoadedModel, ScoreItem } from '../../ports/accelerator.ts';
 import type { Clock } from '../../ports/clock.ts';
+import type { SourcedInput } from '../../ports/feature-source.ts';
 import type { RandomStream } from '../../ports/random.ts';
 import { batchShape } from '../batch-shape.ts';
 import { tableUse } from '../candidate-rows.ts';
@@ -30,6 +31,7 @@ export class SimulatedModel implements LoadedModel {
   readonly family: string;
   readonly version: string;
   readonly variant: Variant;
+  readonly sources: readonly SourcedInput[];
   readonly #parts: SimulatedModelParts;
   readonly #layout: InputLayout;
   #unloaded = false;
@@ -40,6 +42,7 @@ export class SimulatedModel implements LoadedModel {
     this.family = parts.version.family;
     this.version = parts.version.version;
     this.variant = parts.version.variant;
+    this.sources = parts.version.sources;
   }
 
   /** @param memory a memory domain of the profile; its first one where absent */

@@ -144,7 +144,7 @@ export class BatchRunner {
       return;
     }
     const late = deadlineMs < clock.monotonicMs();
-    const scored = scoredResult(computed, item.scores, model, late);
+    const scored = scoredResult(computed, item.scores, model, late, job.rows?.use);
     const unknownIds = item.scores.fromTables?.unknownIds ?? 0;
     if (unknownIds > 0) onUnknownIds(model, unknownIds);
     windows.scored(job, computed, item.scores, bytesMoved);

@@ -13,6 +13,7 @@ import { ERROR_CODES, MillraceError } from '../../core/errors.ts';
 import type { ItemScores, LoadedModel } from '../../ports/accelerator.ts';
 import { type Ending, endedResult, reasonText } from '../results.ts';
 import type { Delivery } from '../run-stage.ts';
+import type { FeatureUse } from './sourced-rows.ts';
 
 /** A dispatch that the worker is done with, and where its time went. */
 export interface Computed {
@@ -31,6 +32,7 @@ export function scoredResult(
   scores: ItemScores,
   model: LoadedModel,
   late: boolean,
+  features?: FeatureUse,
 ): ScoredResult {
   const dispatch = computed.delivery.value;
   const scored = scores.scores.length;
@@ -53,6 +55,8 @@ export function scoredResult(
     candidatesGranted: dispatch.scoreLimit - dispatch.baselineCandidates,
     itemTableVersion: scores.fromTables?.tables.join(',') ?? '',
     unknownIds: scores.fromTables?.unknownIds ?? 0,
+    featureViews: features?.views.join(',') ?? '',
+    defaultRows: features?.defaultRows ?? 0,
     ...shared(computed),
   });
 }

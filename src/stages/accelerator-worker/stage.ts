@@ -3,6 +3,7 @@ import { type Dispatch, makePoolStatus } from '../../contracts/records.ts';
 import { versionName } from '../../core/model/published-model.ts';
 import type { Accelerator, LoadedModel } from '../../ports/accelerator.ts';
 import type { ControlStore } from '../../ports/control-store.ts';
+import type { FeatureSource } from '../../ports/feature-source.ts';
 import type { ModelLibrary } from '../../ports/model-library.ts';
 import { runStage } from '../run-stage.ts';
 import type { SignatureTrust } from '../signature-trust.ts';
@@ -47,6 +48,8 @@ export interface AcceleratorWorkerDeps extends StageDeps {
   /** Where published versions are learned of. */
   store: ControlStore;
   library: ModelLibrary;
+  /** Where rows of inputs are read that models name a source for. */
+  features?: FeatureSource | undefined;
   /** `sha256:<hex>`. */
   digest(bytes: Uint8Array): string;
   /** Whom published versions are taken from; from anybody where it is left out. */
@@ -82,6 +85,7 @@ export async function createAcceleratorWorkerStage(
       results,
       acks,
       windows,
+      features: deps.features,
       modelFor: (family, version, variant) => loaded.modelFor(family, version, variant),
     },
   );

@@ -1,9 +1,11 @@
 import type { Codecs, RecordCodec } from '../../contracts/codec.ts';
 import { type Dispatch, type ScoreRequest, VARIANTS } from '../../contracts/records.ts';
+import type { Work } from '../../core/batching/work-queue.ts';
 import { MillraceError } from '../../core/errors.ts';
 import { parseModelName } from '../../core/request/family.ts';
 import type { Density, LoadedModel } from '../../ports/accelerator.ts';
 import type { Clock } from '../../ports/clock.ts';
+import type { FeatureSource } from '../../ports/feature-source.ts';
 import type { InboundRecord } from '../../ports/message-bus.ts';
 import type { Telemetry } from '../../ports/telemetry.ts';
 import type { ResultWriter } from '../results.ts';
@@ -12,18 +14,23 @@ import { SchemaWait } from '../schema-wait.ts';
 import type { AckSender } from './ack-sender.ts';
 import { BatchRunner, type BatchRunnerConfig, type BatchRunnerDeps } from './batch-runner.ts';
 import { CostMeter } from './cost-meter.ts';
+import { countDefaultRows, measureReads } from './feature-metrics.ts';
+import { FeatureReads } from './feature-reads.ts';
 import { JobEndings } from './job-endings.ts';
 import { JobQueue, type JobQueueLimits } from './job-queue.ts';
 import { LoadMeter, type LoadMeterConfig, type WorkerLoad } from './load-meter.ts';
 import { failedResult } from './results.ts';
 import { ShadowScoring } from './shadow-scoring.ts';
+import { type FeatureUse, type WantedRows, wantedRows } from './sourced-rows.ts';
 import type { WorkerWindows } from './windows.ts';
-import { kernelFor } from './worker-job.ts';
+import { kernelFor, type WorkerJob } from './worker-job.ts';
 
 export interface WorkerConfig extends BatchRunnerConfig, JobQueueLimits, LoadMeterConfig {
   worker: string;
   pool: string;
   simulated: boolean;
+  /** How long a request may wait for rows of the feature source. */
+  featuresWaitMs: number;
 }
 
 export interface WorkerDeps {
@@ -34,6 +41,8 @@ export interface WorkerDeps {
   results: ResultWriter;
   acks: AckSender;
   windows: WorkerWindows;
+  /** Where rows of inputs are read that a request does not send and its model has no table for. */
+  features?: FeatureSource | undefined;
   /** The loaded version that serves a dispatch, if this worker has one. */
   modelFor(family: string, version: string | null, variant: Dispatch['variant']): LoadedModel | undefined;
 }
@@ -51,6 +60,8 @@ export class Worker {
   readonly #shadow: ShadowScoring;
   readonly #runner: BatchRunner;
   readonly #costs: CostMeter;
+  readonly #reads: FeatureReads;
+  readonly #defaulted: (model: LoadedModel, use: FeatureUse) => void;
 
   constructor(config: WorkerConfig, deps: WorkerDeps) {
     this.#deps = deps;
@@ -95,6 +106,13 @@ export class Worker {
       sparseValues.add(values - nonZeros, { pool: config.pool, model, value: 'zero' });
       sparseValues.add(nonZeros, { pool: config.pool, model, value: 'non-zero' });
     };
+    this.#defaulted = countDefaultRows(config.pool, telemetry);
+    this.#reads = new FeatureReads({
+      clock,
+      source: deps.features,
+      limitMs: config.featuresWaitMs,
+      onRead: measureReads(config.pool, telemetry),
+    });
     const costs = new CostMeter(config.pool, telemetry);
     this.#costs = costs;
     const onComputed: BatchRunnerDeps['onComputed'] = (...computed) => costs.computed(...computed);
@@ -104,7 +122,8 @@ export class Worker {
 
   /** For heartbeats, acknowledgements and metrics. */
   load(): WorkerLoad {
-    const { length: queued, predictedMs: queuedPredictedMs } = this.#queue;
+    const queued = this.#queue.length + this.#reads.length;
+    const queuedPredictedMs = this.#queue.predictedMs + this.#reads.predictedMs;
     return this.#meter.load({ queued, running: this.#runner.running, queuedPredictedMs });
   }
 
@@ -115,7 +134,8 @@ export class Worker {
 
   /** Whether a request here waits for this model, or is computed by it. */
   isUsing(model: LoadedModel): boolean {
-    return this.#shadow.isUsing(model) || this.#runner.isRunning(model) || this.#queue.hasAnyFor(model);
+    const isComputed = this.#shadow.isUsing(model) || this.#runner.isRunning(model);
+    return isComputed || this.#queue.hasAnyFor(model) || this.#reads.hasAnyFor(model);
   }
 
   handle(delivery: Delivery<Dispatch>): void {
@@ -132,7 +152,8 @@ export class Worker {
 
   /** Gives up queued work whose slot went away; what runs is finished. */
   abandon(gone: (record: InboundRecord) => boolean): void {
-    const queued = this.#queue.remove(({ delivery }) => gone(delivery.record));
+    const isGone = ({ delivery }: WorkerJob): boolean => gone(delivery.record);
+    const queued = [...this.#queue.remove(isGone), ...this.#reads.remove(isGone)];
     const waiting = this.#schemaWait.abandon((delivery) => gone(delivery.record));
     for (const delivery of [...queued.map((job) => job.delivery), ...waiting]) {
       this.#deps.acks.abandoned(delivery);
@@ -189,15 +210,49 @@ export class Worker {
     // One that is no number would stay in every sum.
     const predictedMs = Number.isFinite(dispatch.predictedMs) ? Math.max(0, dispatch.predictedMs) : 0;
     this.#meter.enqueued(predictedMs);
-    this.#queue.push({
+    const work: Work<WorkerJob> = {
       deadlineMs: delivery.receivedAtMs + dispatch.budgetRemainingMs - delivery.inTopicMs,
       optional: dispatch.variant === VARIANTS[1],
       batchKey: `${model.family}@${model.version} ${dispatch.kernel} ${dispatch.memory}`,
       candidates: dispatch.scoreLimit,
       predictedMs,
       payload: { delivery, request, model, failures: 0 },
+    };
+    this.#withRows(work);
+  }
+
+  /** What was not sent is read first; nothing that is queued waits for it. */
+  #withRows(work: Work<WorkerJob>): void {
+    const { payload: job, deadlineMs, predictedMs, candidates } = work;
+    let wanted: WantedRows[];
+    try {
+      wanted = candidates === 0 ? [] : wantedRows(job.model, job.request, candidates);
+    } catch (error) {
+      if (!(error instanceof MillraceError)) throw error;
+      this.#refuse(job, error);
+      return;
+    }
+    if (wanted.length === 0) {
+      this.#enqueue(work);
+      return;
+    }
+    this.#reads.read({ job, wanted, predictedMs, untilMs: deadlineMs - predictedMs }, (rows) => {
+      if (rows instanceof MillraceError) {
+        this.#refuse(job, rows);
+        return;
+      }
+      this.#defaulted(job.model, rows.use);
+      this.#enqueue({ ...work, payload: { ...job, rows } });
     });
+  }
+
+  #enqueue(work: Work<WorkerJob>): void {
+    this.#queue.push(work);
     this.#runner.pumpSoon();
+  }
+
+  #refuse({ delivery, request }: WorkerJob, error: MillraceError): void {
+    this.#endings.end(delivery, failedResult(this.#endings.computed(delivery, request), error));
   }
 }
 

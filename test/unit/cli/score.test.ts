@@ -244,6 +244,19 @@ describe('a result that is shown', () => {
     expect(text).toContain('(kafka)');
   });
 
+  it.each([
+    ['users,items', 0, '  features of users,items'],
+    ['items', 2, '  features of items; default rows: 2'],
+    ['', 0, undefined],
+  ])(
+    'names the views that rows were read from: %j with %i default rows',
+    (featureViews, defaultRows, line) => {
+      const shown = shownResult({ ...result, featureViews, defaultRows });
+      const lines = scoreLines(shown, { top: 1, color: false, transport: 'kafka', absentInputs: [] });
+      expect(lines.find((one) => one.includes('features of'))).toBe(line);
+    },
+  );
+
   it('tells that it is late, simulated, or not where the leaf wanted it', () => {
     const target = { accelerator: 'gpu', pool: 'p', kernel: 'k', memory: 'm', worker: 'w', simulated: true };
     const shown = shownResult({ ...result, late: true, fallback: 'no live worker', target });

@@ -8,7 +8,7 @@ import { numbers, RANKER, request, texts } from './requests.ts';
 const WITH_TABLE: FamilyContract = {
   ...RANKER,
   inputs: RANKER.inputs.map((input) =>
-    input.name === 'item' ? { ...input, required: false, fromTable: true } : input,
+    input.name === 'item' ? { ...input, required: false, byIds: true } : input,
   ),
 };
 
@@ -32,4 +32,34 @@ it.each([
     DEFAULT_REQUEST_LIMITS,
   );
   expect(checked).toMatchObject(expected);
+});
+
+/** The family, its user in a feature source. */
+const bySource = (idFrom: string): FamilyContract => ({
+  ...RANKER,
+  inputs: RANKER.inputs.map((input) =>
+    input.name === 'user' ? { ...input, required: false, idFrom } : input,
+  ),
+});
+const ACCEPTED = { status: 'accepted' };
+const REFUSED = { status: 'rejected', code: 'INVALID_TENSOR' };
+const sent = request().requestTensors;
+
+it.each([
+  ['a bucket key', 'bucketKey', { bucketKey: 'ann' }, ACCEPTED],
+  ['no bucket key', 'bucketKey', { bucketKey: null, context: { bucketKey: 'ann' } }, REFUSED],
+  ['a context', 'context.user.id', { context: { 'user.id': 'ann' } }, ACCEPTED],
+  ['another context', 'context.user', { context: { tier: 'gold' } }, REFUSED],
+  ['what every object has', 'context.constructor', {}, REFUSED],
+  ['nothing, and the row itself', 'context.user', { requestTensors: sent }, ACCEPTED],
+])('a family with a feature source of the user: %s', (_, idFrom, change, expected) => {
+  const family = bySource(idFrom);
+  const requestTensors = sent.filter(({ name }) => name !== 'user');
+  const checked = checkRequest(
+    request({ requestTensors, ...change }),
+    new Map([[family.family, family]]),
+    DEFAULT_REQUEST_LIMITS,
+  );
+  expect(checked).toMatchObject(expected);
+  if (expected === REFUSED) expect(JSON.stringify(checked)).toContain(`or ${idFrom} in its place`);
 });

@@ -230,7 +230,7 @@ describe('the signals', () => {
 
   it('predict the same cost for candidates that come by their ids as for their rows', () => {
     const inputs = WIDE.inputs.map((input) =>
-      input.side === 'candidate' ? { ...input, required: false, fromTable: true } : input,
+      input.side === 'candidate' ? { ...input, required: false, byIds: true } : input,
     );
     const family = { ...WIDE, inputs };
     const [byIds, inline] = [extract({ candidateTensors: [] }, family), extract({}, family)];

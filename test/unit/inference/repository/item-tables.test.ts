@@ -45,7 +45,7 @@ describe('a family', () => {
   it('takes ids alone where all of its versions have a table', async () => {
     const repository = await openToys({ table: TABLE }, { table: { ...TABLE, unknown: 'reject' } });
     expect(repository.refused).toEqual([]);
-    expect(itemInput(repository)).toMatchObject({ required: false, fromTable: true });
+    expect(itemInput(repository)).toMatchObject({ required: false, byIds: true });
   });
 
   it('wants rows while one of its versions has none', async () => {

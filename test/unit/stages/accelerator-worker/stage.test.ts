@@ -78,6 +78,7 @@ async function start(
         batchCandidatesMax: 100,
         batchMsMax: 1_000,
         batchesInFlightMax: 1,
+        featuresWaitMs: 20,
         tries: 3,
         ...overrides,
       },

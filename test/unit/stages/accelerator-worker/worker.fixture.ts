@@ -3,6 +3,8 @@ import type { Decoded, RecordCodec } from '../../../../src/contracts/codec.ts';
 import type { Dispatch, DispatchAck, ScoreRequest } from '../../../../src/contracts/records.ts';
 import { seededRandom } from '../../../../src/core/random/seeded-random.ts';
 import type { LoadedModel } from '../../../../src/ports/accelerator.ts';
+import type { Clock } from '../../../../src/ports/clock.ts';
+import type { FeatureSource } from '../../../../src/ports/feature-source.ts';
 import { virtualClock } from '../../../../src/simulation/virtual-clock.ts';
 import { AckSender } from '../../../../src/stages/accelerator-worker/ack-sender.ts';
 import { WorkerWindows } from '../../../../src/stages/accelerator-worker/windows.ts';
@@ -37,6 +39,7 @@ export interface WorkerOptions {
   model?: HandDrivenModel;
   /** Other models that are loaded. */
   others?: readonly LoadedModel[];
+  features?: (clock: Clock) => FeatureSource;
 }
 
 export function startWorker(options: WorkerOptions = {}) {
@@ -72,6 +75,7 @@ export function startWorker(options: WorkerOptions = {}) {
       batchMsMax: 1_000,
       batchesInFlightMax: 1,
       tries: 3,
+      featuresWaitMs: 20,
       ...options.config,
     },
     {
@@ -88,6 +92,7 @@ export function startWorker(options: WorkerOptions = {}) {
       results: createResultWriter(codecs.for('ScoredResult'), topics.fixed('scored-results'), 4),
       acks,
       windows,
+      features: options.features?.(clock),
       modelFor: (family, version) =>
         models.find((loaded) => loaded.family === family && (version === null || loaded.version === version)),
     },
