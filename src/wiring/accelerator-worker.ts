@@ -1,5 +1,5 @@
-import { hostname } from 'node:os';
 import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import { packageVersion } from '../config/package-version.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Fleet } from '../core/policy/fleet.ts';
