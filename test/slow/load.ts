@@ -20,14 +20,18 @@ export interface Load {
   end(): Promise<ReturnType<OutsideLedger['summary']> & Pick<Driven, 'sent' | 'refused'>>;
 }
 
-export async function startLoad(client: Connection, deadlineMs = 60_000): Promise<Load> {
+export async function startLoad(
+  client: Connection,
+  deadlineMs = 60_000,
+  ratePerSecond = RATE_PER_SECOND,
+): Promise<Load> {
   runs += 1;
   const random = seededRandom(runs);
   const ledger = await openOutsideLedger(client);
   const stop = new AbortController();
   const driving: Promise<Driven> = drive({
     arrivals: generatedArrivals(
-      { ratePerSecond: RATE_PER_SECOND, candidatesMax: 32, historyRowsMax: 8 },
+      { ratePerSecond, candidatesMax: 32, historyRowsMax: 8 },
       random.stream('arrivals'),
     ),
     maker: createRequestMaker(catalogue, random.stream('requests'), { deadlineMs }),
