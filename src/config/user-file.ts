@@ -4,6 +4,8 @@ import {
   closeSync,
   constants,
   existsSync,
+  linkSync,
+  lstatSync,
   mkdirSync,
   openSync,
   readFileSync,
@@ -44,8 +46,8 @@ export function writeUserFile(
   const { mode, isNew = false } = options;
   try {
     const there = isNew ? undefined : statSync(file, { throwIfNoEntry: false });
-    if (there === undefined) writeNew(file, contents, mode);
-    else if (there.isFile()) replace(realpathSync(file), contents, there.mode);
+    if (there === undefined) writeAside(file, contents, mode, takeName);
+    else if (there.isFile()) writeAside(realpathSync(file), contents, there.mode, renameSync);
     // A pipe or a terminal: what stood in it before is gone anyway.
     else writeFileSync(file, contents);
   } catch (error) {
@@ -106,14 +108,37 @@ function writeNew(file: string, contents: string | Uint8Array, mode: number | un
   }
 }
 
-function replace(file: string, contents: string | Uint8Array, mode: number): void {
+/** The name is given to what is whole: who ends the process meanwhile finds no half of it there. */
+function writeAside(
+  file: string,
+  contents: string | Uint8Array,
+  mode: number | undefined,
+  give: (aside: string, file: string) => void,
+): void {
   const aside = join(dirname(file), `.millrace-${randomUUID()}`);
   writeNew(aside, contents, mode);
   try {
-    renameSync(aside, file);
+    give(aside, file);
   } catch (error) {
     rmSync(aside, { force: true });
     throw error;
+  }
+}
+
+/** File systems without a second name for a file, of which a look must do. */
+const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
+
+/** A rename would take the name from whatever got it meanwhile. @throws where there is something of this name */
+function takeName(aside: string, file: string): void {
+  try {
+    linkSync(aside, file);
+    rmSync(aside);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    if (!NO_LINKS.has(code)) throw error;
+    if (lstatSync(file, { throwIfNoEntry: false }) !== undefined)
+      throw Object.assign(new Error('it is there'), { code: 'EEXIST' });
+    renameSync(aside, file);
   }
 }
 
