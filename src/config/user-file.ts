@@ -9,6 +9,7 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
+  readSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -23,13 +24,35 @@ import { packageRoot } from './package-root.ts';
  * A file that the user named; `examples/…` is the package's own where there is none here, so that what the documentation shows works
  * in any folder.
  * @param what names it in messages
- * @throws MillraceError INVALID_CONFIG where it cannot be read
+ * @param bytesMax no more is read of it: what somebody made by hand, or a device, has no end
+ * @throws MillraceError INVALID_CONFIG where it cannot be read, or is larger
  */
-export function readUserFile(file: string, what = 'the file'): Buffer {
+export function readUserFile(file: string, what = 'the file', bytesMax?: number): Buffer {
   try {
-    return readFileSync(userFilePath(file));
+    const path = userFilePath(file);
+    return bytesMax === undefined ? readFileSync(path) : readWithin(path, bytesMax);
   } catch (error) {
     throw fileError(`${what} cannot be read`, file, error, 'read');
+  }
+}
+
+const READ_BYTES = 65_536;
+
+/** By what comes, and not by what the file says of its size: a pipe and a device say none. */
+function readWithin(path: string, bytesMax: number): Buffer {
+  const handle = openSync(path, 'r');
+  try {
+    const parts: Buffer[] = [];
+    for (let bytes = 0; bytes <= bytesMax; ) {
+      const part = Buffer.allocUnsafe(READ_BYTES);
+      const read = readSync(handle, part);
+      if (read === 0) return Buffer.concat(parts);
+      parts.push(part.subarray(0, read));
+      bytes += read;
+    }
+    throw Object.assign(new Error('too large'), { code: 'EFBIG' });
+  } finally {
+    closeSync(handle);
   }
 }
 
@@ -155,6 +178,7 @@ const READING: Readonly<Record<string, Reason>> = {
   ENOTDIR: ['a part of its path is no folder', 'Correct the path'],
   EACCES: ['you may not read it', 'Ask its owner for the right to, or name another'],
   EISDIR: ['it is a folder', 'Name a file in it'],
+  EFBIG: ['it is larger than one can be', 'Name another'],
 };
 
 const WRITING: Readonly<Record<string, Reason>> = {

@@ -18,12 +18,25 @@ const line = z
   .max(500)
   .regex(/^[\x20-\x7e\u00a0-\uffff]*$/, 'must be one line');
 const version = z.string().regex(/^[1-9]\d{0,15}$/, 'must be the number of a version');
-const positive = z.number().positive();
-const notNegative = z.number().nonnegative();
+/** No time, and no share of one, is larger: sums of them stay numbers. */
+const LARGEST = 1e9;
+const positive = z.number().positive().max(LARGEST);
+const notNegative = z.number().nonnegative().max(LARGEST);
 const share = z.number().min(0).max(1);
 const whole = z.int().min(0);
 const sample = strictObject({ candidates: whole, rows: whole, ms: positive });
 const [VERSIONS_MAX, ITEMS_MAX] = [1_000, 10_000];
+/** Of a file: what is measured of a version is some 10 KB. */
+export const PROFILE_BYTES_MAX = 32 * 2 ** 20;
+
+/** A list that has each of its items once. */
+function each<T extends z.ZodType>(item: T, nameOf: (value: z.output<T>) => string) {
+  return z.array(item).superRefine((values, context) => {
+    const names = values.map(nameOf);
+    const twice = names.find((one, n) => names.indexOf(one) < n);
+    if (twice !== undefined) context.addIssue({ code: 'custom', message: `${twice} is there twice` });
+  });
+}
 
 const target = strictObject({
   kernel: name,
@@ -66,22 +79,21 @@ const schema = strictObject({
   machine: line,
   software: line,
   seed: whole,
-  versions: z
-    .array(
-      strictObject({
-        family,
-        version,
-        digest: line,
-        synthetic: z.boolean(),
-        typicalRows: whole,
-        candidatesMax: z.int().min(1).max(1_000_000),
-        targets: z.array(target).max(100),
-        batches: z.array(batch).max(100),
-        sparse: z.array(sparse).max(100),
-        refusedKernels: z.record(name, z.string()),
-      }),
-    )
-    .max(VERSIONS_MAX),
+  versions: each(
+    strictObject({
+      family,
+      version,
+      digest: line,
+      synthetic: z.boolean(),
+      typicalRows: whole,
+      candidatesMax: z.int().min(1).max(1_000_000),
+      targets: each(target, ({ kernel, memory }) => `${kernel}/${memory}`).max(100),
+      batches: z.array(batch).max(100),
+      sparse: z.array(sparse).max(100),
+      refusedKernels: z.record(name, z.string()),
+    }),
+    ({ family, version }) => `${family}@${version}`,
+  ).max(VERSIONS_MAX),
   failed: z.array(strictObject({ family, version, reason: z.string() })).max(VERSIONS_MAX),
 });
 
