@@ -1,6 +1,5 @@
 import { Command } from 'commander';
-import type { ControlEventStream } from '../client/control-events.ts';
-import type { ControlEvent } from '../contracts/records.ts';
+import type { ControlEventStream, LoggedEvent } from '../client/control-events.ts';
 import type { CliContext } from './context.ts';
 import { count } from './flags.ts';
 import { type FoldedLooks, LookFold } from './folded-looks.ts';
@@ -33,7 +32,8 @@ export function controlEventsCommand(context: CliContext): Command {
     .addHelpText(
       'after',
       `
-Every decision is there, refusals too: at, event, scope, epoch, term, by whom, and why. Lines are cut to the terminal's width; --json has all. Looks at a rollout and at
+Every decision is there, refusals too: at, event, scope, epoch, term, by whom, and why. Lines are cut to the terminal's width; --json has all.
+What a controller that was replaced still got into the log counts for nothing: (void), or "void": true; without --from-start only where a later leader wrote since. Looks at a rollout and at
 tuning, which decide nothing, are folded: one line for up to 30 in a row, unless --all is given. Needs a running installation
 (MILLRACE_KAFKA_BROKERS, MILLRACE_REGISTRY_URL). Ends with Ctrl-C, unless told otherwise.
 
@@ -72,7 +72,7 @@ async function events(context: CliContext, flags: EventsFlags): Promise<void> {
 function linesOf(
   { json, all }: Pick<EventsFlags, 'json' | 'all'>,
   columns: number | undefined,
-): { of(event: ControlEvent): string[]; rest(): string[] } {
+): { of(event: LoggedEvent): string[]; rest(): string[] } {
   if (json) return { of: (event) => [JSON.stringify(shownEvent(event))], rest: () => [] };
   if (all) return { of: (event) => textLines(event, eventDetail(event), columns), rest: () => [] };
   const fold = new LookFold();
@@ -86,7 +86,7 @@ function linesOf(
 async function nextWanted(
   stream: ControlEventStream,
   { command }: EventsFlags,
-): Promise<ControlEvent | undefined> {
+): Promise<LoggedEvent | undefined> {
   for (;;) {
     const next = await stream.next();
     if (next.done === true) return undefined;
@@ -109,7 +109,7 @@ function noneText({ fromStart, scope, command }: EventsFlags): string {
 }
 
 /** One line, or two that are cut where it does not fit a terminal. */
-function textLines(event: ControlEvent, what: string, columns: number | undefined): string[] {
+function textLines(event: LoggedEvent, what: string, columns: number | undefined): string[] {
   const cells = eventCells(event)
     .with(-1, what)
     .map((cell, index) => (index === 3 ? `epoch ${cell}` : index === 4 ? `term ${cell}` : cell));

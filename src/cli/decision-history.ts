@@ -1,4 +1,4 @@
-import type { ControlEvent } from '../contracts/records.ts';
+import type { LoggedEvent } from '../client/control-events.ts';
 import { listNames, MillraceError } from '../core/errors.ts';
 import type { CliContext } from './context.ts';
 import { EventFold } from './folded-events.ts';
@@ -35,8 +35,8 @@ export async function showHistory(
   });
 }
 
-async function newestAsJson(events: AsyncIterable<ControlEvent>, options: HistoryOptions): Promise<string[]> {
-  const kept: ControlEvent[] = [];
+async function newestAsJson(events: AsyncIterable<LoggedEvent>, options: HistoryOptions): Promise<string[]> {
+  const kept: LoggedEvent[] = [];
   for await (const event of events) {
     if (!isWanted(event, options)) continue;
     kept.push(event);
@@ -47,7 +47,7 @@ async function newestAsJson(events: AsyncIterable<ControlEvent>, options: Histor
 
 async function newestLines(
   { stdout }: CliContext,
-  events: AsyncIterable<ControlEvent>,
+  events: AsyncIterable<LoggedEvent>,
   options: HistoryOptions,
 ): Promise<string[]> {
   const fold = new EventFold(options.max);
@@ -55,7 +55,7 @@ async function newestLines(
   return fold.lines.length === 0 ? [] : historyLines(fold.lines, terminalWidth(stdout), !options.isOne);
 }
 
-function isWanted({ type }: ControlEvent, { looks }: HistoryOptions): boolean {
+function isWanted({ type }: LoggedEvent, { looks }: HistoryOptions): boolean {
   return looks || type !== 'rollout-looked';
 }
 

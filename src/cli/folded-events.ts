@@ -1,14 +1,14 @@
-import type { ControlEvent } from '../contracts/records.ts';
+import type { LoggedEvent } from '../client/control-events.ts';
 import { eventDetail, eventReasonCodes } from './shown-event.ts';
 
 /** One line of a history: an event, or several neighbours that say the same. */
 export type FoldedEvent =
-  | { readonly kind: 'same'; readonly event: ControlEvent; readonly times: number; readonly firstMs: number }
+  | { readonly kind: 'same'; readonly event: LoggedEvent; readonly times: number; readonly firstMs: number }
   /** A hold that came and went by itself. */
   | {
       readonly kind: 'pause';
-      readonly held: ControlEvent;
-      readonly resumed: ControlEvent;
+      readonly held: LoggedEvent;
+      readonly resumed: LoggedEvent;
       readonly times: number;
       readonly firstMs: number;
     };
@@ -26,7 +26,7 @@ export class EventFold {
     return this.#lines.slice(-this.#max);
   }
 
-  add(event: ControlEvent): void {
+  add(event: LoggedEvent): void {
     const last = this.#lines.at(-1);
     if (last?.kind === 'same' && isSame(last.event, event))
       this.#lines.splice(-1, 1, { ...last, event, times: last.times + 1 });
@@ -38,7 +38,7 @@ export class EventFold {
   }
 
   /** The hold is the last line. */
-  #addPause(held: ControlEvent, resumed: ControlEvent): void {
+  #addPause(held: LoggedEvent, resumed: LoggedEvent): void {
     const before = this.#lines.at(-2);
     if (before?.kind === 'pause' && isSamePause(before.held, held))
       this.#lines.splice(-2, 2, { ...before, held, resumed, times: before.times + 1 });
@@ -46,27 +46,30 @@ export class EventFold {
   }
 }
 
-function isSame(one: ControlEvent, other: ControlEvent): boolean {
+function isSame(one: LoggedEvent, other: LoggedEvent): boolean {
   return (
     one.type === other.type &&
+    one.isVoid === other.isVoid &&
     one.scope === other.scope &&
     one.actor === other.actor &&
     eventDetail(one) === eventDetail(other)
   );
 }
 
-/** What a person held, or ended, is never folded with what came about by itself. */
-function endsPause(held: ControlEvent, next: ControlEvent): boolean {
+/** What a person held, or ended, is never folded with what came about by itself, nor what is void with what counts. */
+function endsPause(held: LoggedEvent, next: LoggedEvent): boolean {
   return (
     held.type === 'rollout-held' &&
     next.type === 'rollout-resumed' &&
     held.scope === next.scope &&
+    !held.isVoid &&
+    !next.isVoid &&
     held.commandId === '' &&
     next.commandId === ''
   );
 }
 
 /** Figures alone make no other reason. */
-function isSamePause(one: ControlEvent, other: ControlEvent): boolean {
+function isSamePause(one: LoggedEvent, other: LoggedEvent): boolean {
   return one.scope === other.scope && eventReasonCodes(one) === eventReasonCodes(other);
 }

@@ -1,8 +1,8 @@
-import type { ControlEvent } from '../contracts/records.ts';
+import type { LoggedEvent } from '../client/control-events.ts';
 
 /** Looks that say nothing new, as one: they come every few seconds, and hide what was decided. */
 export interface FoldedLooks {
-  readonly last: ControlEvent;
+  readonly last: LoggedEvent;
   readonly times: number;
   readonly firstMs: number;
 }
@@ -14,10 +14,10 @@ export class LookFold {
   readonly #runs = new Map<string, FoldedLooks>();
 
   /** What is to be told now, in order. */
-  add(event: ControlEvent): FoldedLooks[] {
+  add(event: LoggedEvent): FoldedLooks[] {
     const alone = { last: event, times: 1, firstMs: event.occurredAt };
     if (!event.type.endsWith('-looked')) return [...this.rest(), alone];
-    const key = `${event.type} ${event.scope}`;
+    const key = `${event.type} ${event.scope} ${event.isVoid}`;
     const run = this.#runs.get(key);
     if (run === undefined) {
       this.#runs.set(key, { ...alone, times: 0 });

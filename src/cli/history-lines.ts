@@ -1,12 +1,12 @@
-import type { ControlEvent } from '../contracts/records.ts';
+import type { LoggedEvent } from '../client/control-events.ts';
 import type { FoldedEvent } from './folded-events.ts';
 import { cut } from './screen.ts';
-import { EVENT_HEADERS, eventCells, eventDetail } from './shown-event.ts';
+import { EVENT_HEADERS, eventCells, eventDetail, eventType } from './shown-event.ts';
 import { tableLines } from './table.ts';
 
 /** What a line tells, and the event that its other columns are of. */
 interface Told {
-  event: ControlEvent;
+  event: LoggedEvent;
   type: string;
   what: string;
 }
@@ -62,14 +62,14 @@ function tell(folded: FoldedEvent): Told[] {
     return [
       {
         event,
-        type: event.type,
+        type: eventType(event),
         what: times === 1 ? detail : `${times} times since ${iso(firstMs)}: ${detail}`,
       },
     ];
   }
   const { held, resumed, times, firstMs } = folded;
   if (times === 1)
-    return [held, resumed].map((event) => ({ event, type: event.type, what: eventDetail(event) }));
+    return [held, resumed].map((event) => ({ event, type: eventType(event), what: eventDetail(event) }));
   const what = `held and resumed ${times} times since ${iso(firstMs)}: ${eventDetail(held)}`;
   return [{ event: resumed, type: 'held, resumed', what }];
 }

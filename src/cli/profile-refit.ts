@@ -1,6 +1,11 @@
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { fetchMetricsPage, type PageSample, samplesOf } from '../adapters/prometheus/metrics-page.ts';
+import {
+  fetchMetricsPage,
+  PAGE_BYTES_MAX,
+  type PageSample,
+  samplesOf,
+} from '../adapters/prometheus/metrics-page.ts';
 import { loadSettings } from '../config/load-settings.ts';
 import { readUserFile, writeUserFiles } from '../config/user-file.ts';
 import { cutText } from '../core/cut-text.ts';
@@ -108,7 +113,7 @@ async function refit(context: CliContext, places: readonly string[], flags: Refi
 async function pageAt(place: string): Promise<string> {
   return /^https?:\/\//.test(place)
     ? await fetchMetricsPage(place)
-    : readUserFile(place, 'the metrics page').toString('utf8');
+    : readUserFile(place, 'the metrics page', PAGE_BYTES_MAX).toString('utf8');
 }
 
 function isOf(labels: ReadonlyMap<string, string>, pool: string | undefined): boolean {

@@ -7,7 +7,7 @@ import type { AcceleratorProfile } from '../core/profile/profile.ts';
 import { checkInFleet, starterPolicy } from '../core/profile/starter-policy.ts';
 import { seededRandom } from '../core/random/seeded-random.ts';
 import { measureAccelerator } from '../inference/profile/measure-accelerator.ts';
-import { readProfile } from '../inference/profile/profile-schema.ts';
+import { PROFILE_BYTES_MAX, readProfile } from '../inference/profile/profile-schema.ts';
 import type { ModelVersion } from '../inference/repository/model-version.ts';
 import type { ModelRepository } from '../inference/repository/open-repository.ts';
 import type { AcceleratorCapabilities } from '../ports/accelerator.ts';
@@ -101,9 +101,10 @@ async function profile(context: CliContext, flags: ProfileFlags): Promise<void> 
     fleet: flags.fleet,
   });
   const others = namesIn(flags.with ?? '').map((file) =>
-    readProfile(file, readUserFile(file, 'the profile').toString('utf8')),
+    readProfile(file, readUserFile(file, 'the profile', PROFILE_BYTES_MAX).toString('utf8')),
   );
   checkNamedOnce([flags.accelerator, ...others.map(({ accelerator }) => accelerator)]);
+  if (flags.policy !== undefined) checkOthersInFleet(loaded, others);
   for (const file of [flags.out, flags.policy]) if (file !== undefined) checkWritable(file);
   const { settings } = loaded;
   const repository = await openModels(settings, cliTelemetry(settings));
@@ -206,6 +207,17 @@ function checkFleet(
 ): void {
   const targets = kernels.flatMap((kernel) => memories.map((memory) => ({ kernel, memory })));
   checkInFleet(readNamedFleet(loaded), accelerator, targets);
+}
+
+/** The same of what other machines measured. @throws MillraceError INVALID_CONFIG */
+function checkOthersInFleet(loaded: LoadedSettings, others: readonly AcceleratorProfile[]): void {
+  const fleet = readNamedFleet(loaded);
+  for (const { accelerator, versions } of others)
+    checkInFleet(
+      fleet,
+      accelerator,
+      versions.flatMap(({ targets }) => targets),
+    );
 }
 
 /** @throws MillraceError INVALID_CONFIG, INVALID_POLICY where it would not pass `policy validate` */

@@ -7,6 +7,7 @@ import { controlCommand } from './control.ts';
 import { dlqCommand } from './dlq.ts';
 import { itemsCommand } from './items.ts';
 import { modelCommand } from './model.ts';
+import { refuseParentOptions } from './parent-option.ts';
 import { policyCommand } from './policy.ts';
 import { profileCommand } from './profile.ts';
 import { replayCommand } from './replay.ts';
@@ -59,6 +60,7 @@ export function program(context: CliContext): Command {
     .addCommand(profileCommand(context))
     .addCommand(controlCommand(context))
     .addCommand(configCommand(context));
+  root.hook('preAction', (_, running) => refuseParentOptions(running));
   inheritSettings(root);
   return root;
 }

@@ -30,6 +30,8 @@ export async function runCli(args: readonly string[]): Promise<void> {
     );
     process.exit(1);
   });
+  // What is told of progress and of faults is for whoever reads it: where nobody does, the command and its exit code are the same.
+  process.stderr.on('error', () => undefined);
   const context = processContext();
   // In a timer's callback, or a promise that nobody waits for: told like what a command throws.
   process.on('uncaughtException', (error) => {

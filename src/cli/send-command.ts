@@ -1,14 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { type Command, Option } from 'commander';
 import type { Client } from '../client/client.ts';
+import type { LoggedEvent } from '../client/control-events.ts';
 import { writeUserFile } from '../config/user-file.ts';
-import {
-  type CommandType,
-  type ControlCommand,
-  type ControlEvent,
-  makeControlCommand,
-} from '../contracts/records.ts';
-import { TermFence } from '../core/control/fence.ts';
+import { type CommandType, type ControlCommand, makeControlCommand } from '../contracts/records.ts';
 import { MillraceError } from '../core/errors.ts';
 import { commandText } from './command-file.ts';
 import type { CliContext } from './context.ts';
@@ -116,7 +111,7 @@ export async function sendCommand(
 }
 
 interface Answer {
-  event: ControlEvent;
+  event: LoggedEvent;
   isEarlier: boolean;
 }
 
@@ -127,11 +122,10 @@ async function earlierAnswer(client: Client, { commandId }: ControlCommand): Pro
 
 /** What a leader that was replaced meanwhile made of it is void: the one after it decides. */
 async function answerAmong(
-  events: AsyncIterable<ControlEvent>,
+  events: AsyncIterable<LoggedEvent>,
   commandId: string,
-): Promise<ControlEvent | undefined> {
-  const fence = new TermFence();
-  for await (const event of events) if (fence.admits(event) && event.commandId === commandId) return event;
+): Promise<LoggedEvent | undefined> {
+  for await (const event of events) if (!event.isVoid && event.commandId === commandId) return event;
   return undefined;
 }
 

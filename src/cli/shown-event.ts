@@ -1,27 +1,33 @@
-import type { ControlEvent } from '../contracts/records.ts';
+import type { LoggedEvent } from '../client/control-events.ts';
 
 /** A control event as plain JSON: its evidence parsed, its time in words. */
-export interface ShownEvent extends Omit<ControlEvent, 'evidence' | 'occurredAt'> {
+export interface ShownEvent extends Omit<LoggedEvent, 'evidence' | 'occurredAt' | 'isVoid'> {
   at: string;
+  void: boolean;
   evidence: unknown;
 }
 
-export function shownEvent(event: ControlEvent): ShownEvent {
-  const { evidence, occurredAt, ...rest } = event;
-  return { at: new Date(occurredAt).toISOString(), ...rest, evidence: parseEvidence(evidence) };
+export function shownEvent(event: LoggedEvent): ShownEvent {
+  const { evidence, occurredAt, isVoid, ...rest } = event;
+  return { at: new Date(occurredAt).toISOString(), ...rest, void: isVoid, evidence: parseEvidence(evidence) };
 }
 
 export const EVENT_HEADERS: readonly string[] = ['at', 'event', 'scope', 'epoch', 'term', 'by', 'what'];
 
 /** Cells for EVENT_HEADERS. */
-export function eventCells(event: ControlEvent): string[] {
-  const { type, scope, epoch, term, actor } = event;
+export function eventCells(event: LoggedEvent): string[] {
+  const { scope, epoch, term, actor } = event;
   const at = new Date(event.occurredAt).toISOString();
-  return [at, type, scope, String(epoch), String(term), actor, eventDetail(event)];
+  return [at, eventType(event), scope, String(epoch), String(term), actor, eventDetail(event)];
+}
+
+/** As people read it. What counts for nothing says so: else it reads like a decision. */
+export function eventType({ type, isVoid }: Pick<LoggedEvent, 'type' | 'isVoid'>): string {
+  return isVoid ? `${type} (void)` : type;
 }
 
 /** What is particular about an event, in one line: the policy, the step, what was seen, why. */
-export function eventDetail({ reason, evidence }: Pick<ControlEvent, 'reason' | 'evidence'>): string {
+export function eventDetail({ reason, evidence }: Pick<LoggedEvent, 'reason' | 'evidence'>): string {
   if (reason !== null) return reason;
   const fields = fieldsOf(parseEvidence(evidence));
   if (fields['type'] === 'tuning-stepped')
@@ -42,7 +48,7 @@ export function eventDetail({ reason, evidence }: Pick<ControlEvent, 'reason' | 
 }
 
 /** The codes of a hold's reasons; empty for any other event. */
-export function eventReasonCodes({ evidence }: Pick<ControlEvent, 'evidence'>): string {
+export function eventReasonCodes({ evidence }: Pick<LoggedEvent, 'evidence'>): string {
   const reasons = fieldsOf(parseEvidence(evidence))['reasons'];
   return Array.isArray(reasons) ? reasons.map((each) => textOf(fieldsOf(each)['code'])).join() : '';
 }

@@ -1,5 +1,6 @@
 import { schemaOf } from '../contracts/headers.ts';
 import type { ControlEvent } from '../contracts/records.ts';
+import { TermFence } from '../core/control/fence.ts';
 import { coversScope } from '../core/control/key-ring.ts';
 import type { InboundRecord, Reader } from '../ports/message-bus.ts';
 import type { Connection } from './connection.ts';
@@ -17,10 +18,19 @@ export interface ControlEventsOptions {
   signal?: AbortSignal;
 }
 
-export interface ControlEventStream extends AsyncIterableIterator<ControlEvent, void, void>, AsyncDisposable {
+/** An event as it stands in the log. */
+export interface LoggedEvent extends ControlEvent {
+  /**
+   * It counts for nothing: a leader that was replaced still got it into the log behind what the next one wrote. A stream that does not begin with the
+   * first event knows the leaders that wrote since it began.
+   */
+  isVoid: boolean;
+}
+
+export interface ControlEventStream extends AsyncIterableIterator<LoggedEvent, void, void>, AsyncDisposable {
   /** Resolves once the stream is open: no event that is appended from then on is missed. */
   readonly ready: Promise<void>;
-  return(): Promise<IteratorResult<ControlEvent, void>>;
+  return(): Promise<IteratorResult<LoggedEvent, void>>;
 }
 
 const RETRY_MS = 500;
@@ -44,12 +54,13 @@ class OpenEvents implements ControlEventStream {
   readonly #options: ControlEventsOptions;
   readonly #onClosed: () => void;
   readonly #reader: Promise<Reader | undefined>;
-  readonly #events: AsyncGenerator<ControlEvent, void, void>;
+  readonly #events: AsyncGenerator<LoggedEvent, void, void>;
   readonly #abort = (): void => {
     this.#close().catch((error: unknown) =>
       this.#connection.telemetry.logger.warn({ error }, 'the stream of control events could not be closed'),
     );
   };
+  readonly #fence = new TermFence();
   #records: InboundRecord[] = [];
   /** Of those that were handed over together, how many are not read yet. */
   #unread = 0;
@@ -69,11 +80,11 @@ class OpenEvents implements ControlEventStream {
     this.#events = this.#decoded();
   }
 
-  next(): Promise<IteratorResult<ControlEvent, void>> {
+  next(): Promise<IteratorResult<LoggedEvent, void>> {
     return this.#events.next();
   }
 
-  async return(): Promise<IteratorResult<ControlEvent, void>> {
+  async return(): Promise<IteratorResult<LoggedEvent, void>> {
     await this.#close();
     return this.#events.return();
   }
@@ -127,7 +138,7 @@ class OpenEvents implements ControlEventStream {
       });
   }
 
-  async *#decoded(): AsyncGenerator<ControlEvent, void, void> {
+  async *#decoded(): AsyncGenerator<LoggedEvent, void, void> {
     const { scope } = this.#options;
     try {
       if ((await this.#reader) === undefined) return;
@@ -140,7 +151,10 @@ class OpenEvents implements ControlEventStream {
           if (this.#closing !== undefined) return;
           this.#unread -= 1;
           this.#regulate();
-          if (event !== undefined && (scope === undefined || coversScope([scope], event.scope))) yield event;
+          if (event === undefined) continue;
+          // Whatever its scope: a leader leads all of them.
+          const isVoid = !this.#fence.admits(event);
+          if (scope === undefined || coversScope([scope], event.scope)) yield { ...event, isVoid };
         }
         if (this.#closing !== undefined) return;
         if (this.#records.length === 0) {

@@ -4,9 +4,12 @@ import {
   closeSync,
   constants,
   existsSync,
+  linkSync,
+  lstatSync,
   mkdirSync,
   openSync,
   readFileSync,
+  readSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -21,13 +24,35 @@ import { packageRoot } from './package-root.ts';
  * A file that the user named; `examples/…` is the package's own where there is none here, so that what the documentation shows works
  * in any folder.
  * @param what names it in messages
- * @throws MillraceError INVALID_CONFIG where it cannot be read
+ * @param bytesMax no more is read of it: what somebody made by hand, or a device, has no end
+ * @throws MillraceError INVALID_CONFIG where it cannot be read, or is larger
  */
-export function readUserFile(file: string, what = 'the file'): Buffer {
+export function readUserFile(file: string, what = 'the file', bytesMax?: number): Buffer {
   try {
-    return readFileSync(userFilePath(file));
+    const path = userFilePath(file);
+    return bytesMax === undefined ? readFileSync(path) : readWithin(path, bytesMax);
   } catch (error) {
     throw fileError(`${what} cannot be read`, file, error, 'read');
+  }
+}
+
+const READ_BYTES = 65_536;
+
+/** By what comes, and not by what the file says of its size: a pipe and a device say none. */
+function readWithin(path: string, bytesMax: number): Buffer {
+  const handle = openSync(path, 'r');
+  try {
+    const parts: Buffer[] = [];
+    for (let bytes = 0; bytes <= bytesMax; ) {
+      const part = Buffer.allocUnsafe(READ_BYTES);
+      const read = readSync(handle, part);
+      if (read === 0) return Buffer.concat(parts);
+      parts.push(part.subarray(0, read));
+      bytes += read;
+    }
+    throw Object.assign(new Error('too large'), { code: 'EFBIG' });
+  } finally {
+    closeSync(handle);
   }
 }
 
@@ -44,8 +69,8 @@ export function writeUserFile(
   const { mode, isNew = false } = options;
   try {
     const there = isNew ? undefined : statSync(file, { throwIfNoEntry: false });
-    if (there === undefined) writeNew(file, contents, mode);
-    else if (there.isFile()) replace(realpathSync(file), contents, there.mode);
+    if (there === undefined) writeAside(file, contents, mode, takeName);
+    else if (there.isFile()) writeAside(realpathSync(file), contents, there.mode, renameSync);
     // A pipe or a terminal: what stood in it before is gone anyway.
     else writeFileSync(file, contents);
   } catch (error) {
@@ -106,14 +131,37 @@ function writeNew(file: string, contents: string | Uint8Array, mode: number | un
   }
 }
 
-function replace(file: string, contents: string | Uint8Array, mode: number): void {
+/** The name is given to what is whole: who ends the process meanwhile finds no half of it there. */
+function writeAside(
+  file: string,
+  contents: string | Uint8Array,
+  mode: number | undefined,
+  give: (aside: string, file: string) => void,
+): void {
   const aside = join(dirname(file), `.millrace-${randomUUID()}`);
   writeNew(aside, contents, mode);
   try {
-    renameSync(aside, file);
+    give(aside, file);
   } catch (error) {
     rmSync(aside, { force: true });
     throw error;
+  }
+}
+
+/** File systems without a second name for a file, of which a look must do. */
+const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
+
+/** A rename would take the name from whatever got it meanwhile. @throws where there is something of this name */
+function takeName(aside: string, file: string): void {
+  try {
+    linkSync(aside, file);
+    rmSync(aside);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    if (!NO_LINKS.has(code)) throw error;
+    if (lstatSync(file, { throwIfNoEntry: false }) !== undefined)
+      throw Object.assign(new Error('it is there'), { code: 'EEXIST' });
+    renameSync(aside, file);
   }
 }
 
@@ -130,6 +178,7 @@ const READING: Readonly<Record<string, Reason>> = {
   ENOTDIR: ['a part of its path is no folder', 'Correct the path'],
   EACCES: ['you may not read it', 'Ask its owner for the right to, or name another'],
   EISDIR: ['it is a folder', 'Name a file in it'],
+  EFBIG: ['it is larger than one can be', 'Name another'],
 };
 
 const WRITING: Readonly<Record<string, Reason>> = {

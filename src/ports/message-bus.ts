@@ -147,7 +147,7 @@ export interface BusAdmin {
   committed(group: string, topic: string): Promise<ReadonlyMap<number, number>>;
 }
 
-/** Called with the offset at which a record was stored; it must not throw. */
+/** Called with the offset at which a record was stored. It must not throw: where it does, that is a fault that ends the process. */
 export type OnStored = (offset: number) => void;
 
 /**

@@ -21,7 +21,7 @@ export {
   type RequestInput,
 } from '../client/client.ts';
 export type { Connection, OpeningListener, Transport } from '../client/connection.ts';
-export type { ControlEventStream, ControlEventsOptions } from '../client/control-events.ts';
+export type { ControlEventStream, ControlEventsOptions, LoggedEvent } from '../client/control-events.ts';
 export { rankedCandidates } from '../client/ranking.ts';
 export type { UnreadableResult } from '../client/read-result.ts';
 export type { ReceivedResult, ResultStream, ResultsOptions } from '../client/result-stream.ts';

@@ -103,8 +103,11 @@ export function adminConformance(create: CreateFactory): void {
     );
   });
 
-  it('says BUS_UNAVAILABLE to questions about the partitions of a topic that does not exist', async () => {
-    const error = await rejection(run, bus.partitionCount(uniqueName('missing')));
+  it.each([
+    ['partitions', (topic: string) => bus.partitionCount(topic)],
+    ['first and next offsets', (topic: string) => bus.admin.watermarks(topic)],
+  ])('says BUS_UNAVAILABLE to questions about the %s of a topic that does not exist', async (_, ask) => {
+    const error = await rejection(run, ask(uniqueName('missing')));
     expect(error).toMatchObject({ code: 'BUS_UNAVAILABLE' });
     expect(String(error)).toMatch(/`millrace topics apply`.*MILLRACE_PREFIX/);
   });

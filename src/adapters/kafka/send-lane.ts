@@ -60,12 +60,12 @@ export class SendLane {
     setImmediate(() => void this.#run());
   }
 
+  /**
+   * What the broker does is an outcome. Anything else that fails is a fault of this process and ends it: records in flight would be neither stored nor
+   * rejected, and those behind them would wait for ever.
+   */
   async #run(): Promise<void> {
-    try {
-      await this.#sendGathered();
-    } catch (error) {
-      this.#options.logger.error({ error, broker: this.#options.leader }, 'the way to a broker failed');
-    }
+    await this.#sendGathered();
     this.#isBusy = false;
     this.#schedule();
   }

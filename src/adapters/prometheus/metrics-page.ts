@@ -7,7 +7,7 @@ export interface PageSample {
   readonly value: number;
 }
 
-const PAGE_BYTES_MAX = 16 * 1024 * 1024;
+export const PAGE_BYTES_MAX = 16 * 1024 * 1024;
 const TIMEOUT_MS = 10_000;
 const ESCAPED: Readonly<Record<string, string>> = { n: '\n', '\\': '\\', '"': '"' };
 

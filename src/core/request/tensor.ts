@@ -25,6 +25,11 @@ export const ELEMENT_BYTES: Readonly<Record<Datatype, number>> = {
   BYTES: 0,
 };
 
+/** Elements of a tensor of this shape. */
+export function elementCount(shape: readonly number[]): number {
+  return shape.reduce((product, size) => product * size, 1);
+}
+
 /** A tensor of the Open Inference Protocol: little-endian, row-major, so the first n candidates are a prefix of its bytes. */
 export interface Tensor {
   name: string;

@@ -1,10 +1,12 @@
+import { MillraceError } from '../../core/errors.ts';
 import type { Accelerator, AcceleratorCapabilities, LoadedModel } from '../../ports/accelerator.ts';
 import type { Clock } from '../../ports/clock.ts';
-import { createSlabArena } from '../memory/slab-arena.ts';
+import { createSlabArena, type SlabArena } from '../memory/slab-arena.ts';
 import { PackedModel } from '../packed-model.ts';
+import type { ModelVersion } from '../repository/model-version.ts';
 import type { ModelRepository } from '../repository/open-repository.ts';
-import { SessionMaking, type SessionMakingOptions } from './session-making.ts';
-import { sessionThread } from './session-thread.ts';
+import { SessionMaking, type SessionMakingOptions, type VersionSessions } from './session-making.ts';
+import { type SessionThread, sessionThread } from './session-thread.ts';
 
 export interface OnnxCpuOptions extends Pick<SessionMakingOptions, 'provider' | 'toleranceMin'> {
   /** Threads that one operator may use. */
@@ -18,6 +20,8 @@ export interface OnnxCpuOptions extends Pick<SessionMakingOptions, 'provider' | 
 export interface OnnxCpuDependencies {
   repository: ModelRepository;
   clock: Clock;
+  /** Starts what computes; a thread of this process where left out. */
+  startThread?: (clock: Clock) => SessionThread;
 }
 
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
@@ -33,54 +37,102 @@ export function createSessionAccelerator(
   dependencies: OnnxCpuDependencies,
   options: OnnxCpuOptions = {},
 ): Accelerator {
-  const { repository, clock } = dependencies;
-  const shared = sessionThread(clock);
-  const failed = Promise.withResolvers<string>();
-  void shared.died.then(failed.resolve);
-  const arena = createSlabArena({ keptBytesMax: options.keptBytesMax ?? KEPT_BYTES_MAX });
-  const models = new Set<PackedModel>();
-  const making = new Set<Promise<unknown>>();
-  return {
-    capabilities,
-    failed: failed.promise,
-    async load(family, version, { besideOthers = false } = {}): Promise<LoadedModel> {
-      const wanted = repository.version(family, version);
-      const tables = await repository.itemTables(wanted);
-      const thread = besideOthers ? sessionThread(clock) : shared;
-      const leave = async (): Promise<void> => {
-        if (thread !== shared) await thread.close();
-      };
-      const sessionsOf = new SessionMaking(thread, repository, wanted, options);
-      const made = sessionsOf.ofKernels(capabilities.kernels);
-      making.add(made);
-      const sessions = await made
-        .catch(async (error: unknown) => {
-          await leave();
-          throw error;
-        })
-        .finally(() => making.delete(made));
-      void thread.died.then(failed.resolve);
-      const model = new PackedModel({
-        version: wanted,
-        tables,
-        capabilities,
-        runGraph: sessions.run,
-        refusedKernels: sessions.refusedKernels,
-        arena,
-        onUnload: async () => {
-          await sessions.release();
-          models.delete(model);
-          await leave();
-        },
-      });
-      models.add(model);
-      return model;
-    },
-    async close() {
-      // A thread that is ended inside of the device's driver takes the process along.
-      if (options.provider === 'webgpu') await Promise.allSettled(making);
-      await Promise.all([...models].map((model) => model.unload()));
-      await shared.close();
-    },
-  };
+  return new SessionAccelerator(capabilities, dependencies, options);
+}
+
+class SessionAccelerator implements Accelerator {
+  readonly capabilities: AcceleratorCapabilities;
+  readonly failed: Promise<string>;
+  readonly #dependencies: OnnxCpuDependencies;
+  readonly #options: OnnxCpuOptions;
+  readonly #resolveFailed: (reason: string) => void;
+  readonly #shared: SessionThread;
+  /** All that compute: the shared one, and one for each version that came beside others. */
+  readonly #threads = new Set<SessionThread>();
+  readonly #arena: SlabArena;
+  readonly #models = new Set<PackedModel>();
+  readonly #loading = new Set<Promise<unknown>>();
+  #closed = false;
+
+  constructor(
+    capabilities: AcceleratorCapabilities,
+    dependencies: OnnxCpuDependencies,
+    options: OnnxCpuOptions,
+  ) {
+    const failed = Promise.withResolvers<string>();
+    this.capabilities = capabilities;
+    this.failed = failed.promise;
+    this.#resolveFailed = failed.resolve;
+    this.#dependencies = dependencies;
+    this.#options = options;
+    this.#arena = createSlabArena({ keptBytesMax: options.keptBytesMax ?? KEPT_BYTES_MAX });
+    this.#shared = this.#startThread();
+    void this.#shared.died.then(failed.resolve);
+  }
+
+  load(
+    family: string,
+    version: string,
+    { besideOthers = false }: { besideOthers?: boolean } = {},
+  ): Promise<LoadedModel> {
+    const loading = this.#load(family, version, besideOthers);
+    this.#loading.add(loading);
+    return loading.finally(() => this.#loading.delete(loading));
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    // A thread that is ended inside of the device's driver takes the process along.
+    if (this.#options.provider === 'webgpu') await Promise.allSettled(this.#loading);
+    await Promise.all([...this.#models].map((model) => model.unload()));
+    await Promise.all([...this.#threads].map((thread) => thread.close()));
+  }
+
+  async #load(family: string, version: string, besideOthers: boolean): Promise<LoadedModel> {
+    const wanted = this.#dependencies.repository.version(family, version);
+    const tables = await this.#dependencies.repository.itemTables(wanted);
+    // The thread that it would start now would be one that nobody ends.
+    if (this.#closed) throw new MillraceError('CLOSED', 'the accelerator is closed');
+    const thread = besideOthers ? this.#startThread() : this.#shared;
+    const sessions = await this.#sessionsIn(thread, wanted);
+    void thread.died.then(this.#resolveFailed);
+    const model = new PackedModel({
+      version: wanted,
+      tables,
+      capabilities: this.capabilities,
+      runGraph: sessions.run,
+      refusedKernels: sessions.refusedKernels,
+      arena: this.#arena,
+      onUnload: async () => {
+        await sessions.release();
+        this.#models.delete(model);
+        await this.#leave(thread);
+      },
+    });
+    this.#models.add(model);
+    return model;
+  }
+
+  async #sessionsIn(thread: SessionThread, wanted: ModelVersion): Promise<VersionSessions> {
+    const making = new SessionMaking(thread, this.#dependencies.repository, wanted, this.#options);
+    try {
+      return await making.ofKernels(this.capabilities.kernels);
+    } catch (error) {
+      await this.#leave(thread);
+      throw error;
+    }
+  }
+
+  #startThread(): SessionThread {
+    const { clock, startThread = sessionThread } = this.#dependencies;
+    const thread = startThread(clock);
+    this.#threads.add(thread);
+    return thread;
+  }
+
+  async #leave(thread: SessionThread): Promise<void> {
+    if (thread === this.#shared) return;
+    this.#threads.delete(thread);
+    await thread.close();
+  }
 }

@@ -4,8 +4,9 @@
  */
 import { parentPort } from 'node:worker_threads';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
-import { ELEMENT_BYTES } from '../../core/request/tensor.ts';
+import { elementCount } from '../../core/request/tensor.ts';
 import type { GraphValue, SlabTensor } from '../graph-call.ts';
+import { padEmpty } from '../padding.ts';
 import type { FirstLayer } from '../sparse-kernel/first-layer.ts';
 import type {
   Provider,
@@ -151,15 +152,10 @@ function nowMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }
 
-/**
- * ONNX Runtime's WebGPU provider ends the process over a tensor of no elements: a sequence that no request of the batch has gets one row of padding,
- * which graphs leave out by its length, as they do wherever one sequence is shorter than another.
- */
 function tensorFor(provider: Provider, slab: ArrayBuffer, feed: SlabTensor): Tensor {
-  if (provider !== 'webgpu' || elementCount(feed.dims) > 0) return tensorOf(slab, feed);
-  const dims = feed.dims.map((size) => Math.max(1, size));
-  const bytes = elementCount(dims) * ELEMENT_BYTES[feed.datatype];
-  return tensorOf(new ArrayBuffer(bytes), { ...feed, offset: 0, dims });
+  if (provider !== 'webgpu') return tensorOf(slab, feed);
+  const padded = padEmpty(slab, feed);
+  return tensorOf(padded.slab, padded.tensor);
 }
 
 function tensorOf(slab: ArrayBuffer, { datatype, offset, dims }: SlabTensor): Tensor {
@@ -177,8 +173,4 @@ function copyOutput(result: Tensor | undefined, slab: ArrayBuffer, { name, offse
     throw new RangeError(`output ${name} is ${result?.type} [${result?.dims}], expected float32 [${dims}]`);
   }
   new Float32Array(slab, offset, elements).set(values);
-}
-
-function elementCount(dims: readonly number[]): number {
-  return dims.reduce((product, size) => product * size, 1);
 }

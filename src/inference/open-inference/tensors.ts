@@ -1,5 +1,6 @@
-import { ELEMENT_BYTES } from '../../core/request/tensor.ts';
+import { ELEMENT_BYTES, elementCount } from '../../core/request/tensor.ts';
 import type { GraphCall, SlabTensor } from '../graph-call.ts';
+import { padEmpty } from '../padding.ts';
 import { AnswerError } from './failures.ts';
 
 /**
@@ -15,15 +16,12 @@ export interface SentTensor {
   contents: Uint8Array<ArrayBuffer>;
 }
 
-/**
- * Some servers take no tensor without elements (PyTriton). The one axis that can be empty where there are candidates is that of a sequence, and
- * a row of zeros that its length does not count is what shorter sequences of a batch are filled up with anyway.
- */
-export function sentTensor(slab: ArrayBuffer, { name, datatype, offset, dims }: SlabTensor): SentTensor {
-  const shape = dims.map((size) => Math.max(1, size));
-  const bytes = elementsOf(shape) * ELEMENT_BYTES[datatype];
-  const contents = dims.includes(0) ? new Uint8Array(bytes) : new Uint8Array(slab, offset, bytes);
-  return { name, shape, datatype, contents };
+/** As servers take it: some of them none without elements. */
+export function sentTensor(given: ArrayBuffer, tensor: SlabTensor): SentTensor {
+  const { slab, tensor: padded } = padEmpty(given, tensor);
+  const { name, datatype, offset, dims } = padded;
+  const contents = new Uint8Array(slab, offset, elementCount(dims) * ELEMENT_BYTES[datatype]);
+  return { name, shape: [...dims], datatype, contents };
 }
 
 export function floatsIn({ buffer, byteOffset, byteLength }: Uint8Array<ArrayBuffer>): Float32Array {
@@ -58,8 +56,8 @@ export function placeOutputs<T extends AnsweredTensor>(
     places.delete(tensor.name);
     checkShape(tensor, place);
     const values = valuesOf(tensor, position);
-    if (values.length !== elementsOf(place.dims))
-      throw new AnswerError(`${tensor.name} has ${values.length} values, not ${elementsOf(place.dims)}`);
+    if (values.length !== elementCount(place.dims))
+      throw new AnswerError(`${tensor.name} has ${values.length} values, not ${elementCount(place.dims)}`);
     new Float32Array(slab, place.offset, values.length).set(values);
   });
   if (places.size > 0) throw new AnswerError(`the answer lacks ${[...places.keys()].join(', ')}`);
@@ -68,7 +66,7 @@ export function placeOutputs<T extends AnsweredTensor>(
 /** [N], or [N, 1] as some servers have it. */
 function checkShape({ name, datatype, shape }: AnsweredTensor, place: SlabTensor): void {
   if (datatype !== 'FP32') throw new AnswerError(`${name} is ${datatype}, not FP32`);
-  const count = elementsOf(place.dims);
+  const count = elementCount(place.dims);
   const isColumn = shape[0] === count && shape.slice(1).every((size) => size === 1);
   if (!isColumn) throw new AnswerError(`${name} has shape [${shape.join(', ')}], not [${count}]`);
 }
@@ -78,8 +76,4 @@ export function floatsOfBytes({ name }: AnsweredTensor, contents: Uint8Array): F
     throw new AnswerError(`${name} has ${contents.length} bytes: no whole numbers`);
   // A copy: their offset in the message need not be a multiple of four.
   return new Float32Array(new Uint8Array(contents).buffer);
-}
-
-function elementsOf(shape: readonly number[]): number {
-  return shape.reduce((product, size) => product * size, 1);
 }

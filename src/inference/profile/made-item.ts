@@ -1,6 +1,6 @@
 import { own } from '../../core/own.ts';
 import { type InputContract, isSequence } from '../../core/request/family.ts';
-import { type Datatype, ELEMENT_BYTES, type Tensor } from '../../core/request/tensor.ts';
+import { type Datatype, ELEMENT_BYTES, elementCount, type Tensor } from '../../core/request/tensor.ts';
 import type { ScoreItem } from '../../ports/accelerator.ts';
 import type { Golden } from '../repository/golden.ts';
 import type { ModelVersion } from '../repository/model-version.ts';
@@ -50,7 +50,7 @@ export class ItemMaker {
   /** Of all tensors of a request. */
   bytes(shape: ItemShape): number {
     return this.#sent(shape).reduce(
-      (sum, input) => sum + sizeOf(dimsOf(input, shape)) * ELEMENT_BYTES[input.datatype],
+      (sum, input) => sum + elementCount(dimsOf(input, shape)) * ELEMENT_BYTES[input.datatype],
       0,
     );
   }
@@ -86,7 +86,7 @@ export class ItemMaker {
   #tensor(input: InputContract, shape: ItemShape): Tensor {
     const { name, datatype, side } = input;
     const dims = dimsOf(input, shape);
-    const length = sizeOf(dims);
+    const length = elementCount(dims);
     const zeroShare = side === 'candidate' && isFloats(input) ? shape.zeroShare : undefined;
     const { floats, longs } = this.#values.get(name) ?? NO_VALUES;
     const nextFloat = this.#drawing(floats, zeroShare);
@@ -124,10 +124,6 @@ function isFloats({ datatype }: InputContract): boolean {
 function dimsOf({ side, shape }: InputContract, { candidates, rows }: ItemShape): number[] {
   if (side !== 'candidate') return shape.map((size) => (size === -1 ? rows : size));
   return [candidates, ...shape.slice(1)];
-}
-
-function sizeOf(dims: readonly number[]): number {
-  return dims.reduce((product, size) => product * size, 1);
 }
 
 function floatsOf(tensors: readonly Tensor[]): Float32Array[] {

@@ -15,12 +15,34 @@ const family = v.pipe(
 );
 const line = v.pipe(v.string(), v.maxLength(500), v.regex(/^[\x20-\x7e\u00a0-\uffff]*$/, 'must be one line'));
 const version = v.pipe(v.string(), v.regex(/^[1-9]\d{0,15}$/, 'must be the number of a version'));
-const positive = v.pipe(finite, v.gtValue(0));
-const notNegative = v.pipe(finite, v.minValue(0));
+/** No time, and no share of one, is larger: sums of them stay numbers. */
+const LARGEST = 1e9;
+const positive = v.pipe(finite, v.gtValue(0), v.maxValue(LARGEST));
+const notNegative = v.pipe(finite, v.minValue(0), v.maxValue(LARGEST));
 const share = v.pipe(v.number(), v.minValue(0), v.maxValue(1));
 const count = v.pipe(whole, v.minValue(0));
 const sample = closedObject({ candidates: count, rows: count, ms: positive });
 const [VERSIONS_MAX, ITEMS_MAX] = [1_000, 10_000];
+/** Of a file: what is measured of a version is some 10 KB. */
+export const PROFILE_BYTES_MAX = 32 * 2 ** 20;
+
+/** A list that has each of its items once. */
+function each<Item extends v.GenericSchema<unknown, unknown>>(
+  item: Item,
+  max: number,
+  nameOf: (value: v.InferOutput<Item>) => string,
+) {
+  return v.pipe(
+    v.array(item),
+    v.maxLength(max),
+    v.rawCheck(({ dataset, addIssue }) => {
+      if (!dataset.typed) return;
+      const names = dataset.value.map(nameOf);
+      const twice = names.find((one, n) => names.indexOf(one) < n);
+      if (twice !== undefined) addIssue({ message: `${twice} is there twice` });
+    }),
+  );
+}
 
 const target = v.pipe(
   closedObject({
@@ -67,22 +89,21 @@ const schema = closedObject({
   machine: line,
   software: line,
   seed: count,
-  versions: v.pipe(
-    v.array(
-      closedObject({
-        family,
-        version,
-        digest: line,
-        synthetic: v.boolean(),
-        typicalRows: count,
-        candidatesMax: v.pipe(whole, v.minValue(1), v.maxValue(1_000_000)),
-        targets: v.pipe(v.array(target), v.maxLength(100)),
-        batches: v.pipe(v.array(batch), v.maxLength(100)),
-        sparse: v.pipe(v.array(sparse), v.maxLength(100)),
-        refusedKernels: recordOf(name, v.string()),
-      }),
-    ),
-    v.maxLength(VERSIONS_MAX),
+  versions: each(
+    closedObject({
+      family,
+      version,
+      digest: line,
+      synthetic: v.boolean(),
+      typicalRows: count,
+      candidatesMax: v.pipe(whole, v.minValue(1), v.maxValue(1_000_000)),
+      targets: each(target, 100, ({ kernel, memory }) => `${kernel}/${memory}`),
+      batches: v.pipe(v.array(batch), v.maxLength(100)),
+      sparse: v.pipe(v.array(sparse), v.maxLength(100)),
+      refusedKernels: recordOf(name, v.string()),
+    }),
+    VERSIONS_MAX,
+    ({ family, version }) => `${family}@${version}`,
   ),
   failed: v.pipe(v.array(closedObject({ family, version, reason: v.string() })), v.maxLength(VERSIONS_MAX)),
 });

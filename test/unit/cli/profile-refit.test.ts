@@ -225,6 +225,30 @@ describe('profile refit', () => {
     expect(existsSync(join(models, 'cost.json'))).toBe(false);
   });
 
+  it.each([
+    ['--accelerator', ['gpu-a100']],
+    ['--backend', ['simulated']],
+    ['--family', ['toy']],
+    ['--measure-time', ['1s']],
+    ['--out', ['profile.json']],
+    ['--policy', ['starter.yaml']],
+    ['--policy-name', ['starter']],
+    ['--with', ['cpu.json']],
+    ['--fleet', ['fleet.yaml']],
+    ['--costs', []],
+    ['--seed', ['2']],
+  ])('refuses %s, which is of profile alone', async (flag, value) => {
+    for (const args of [
+      ['profile', flag, ...value, 'refit', 'page.txt'],
+      ['profile', 'refit', 'page.txt', flag, ...value],
+    ]) {
+      const { err, exitCode } = await millrace(args);
+      expect(err).toMatch(`millrace: option '${flag}`);
+      expect(err).toMatch(/ is of profile alone, not of profile refit\n/);
+      expect(exitCode).toBe(2);
+    }
+  });
+
   it('refuses a pool that computed nothing, a file and a worker that are not there', async () => {
     const { profile, write, path } = await profiledModels();
     const page = write('page.txt', await pageOf({}));

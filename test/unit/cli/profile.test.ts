@@ -160,6 +160,7 @@ describe('profile', () => {
     ],
     ['a profile that is not there', ['--with', 'PATH/none.json'], /the profile cannot be read.*none\.json/],
     ['a profile that is none', ['--with', 'PATH/fleet.yaml'], /fleet\.yaml is no profile: is not JSON/],
+    ['a profile without an end', ['--with', '/dev/zero'], /the profile cannot be read: it is larger than/],
     ['a folder as the profile to write', ['--out', 'PATH'], /cannot be written: it is a folder/],
     [
       'a folder that is not there',
@@ -191,6 +192,34 @@ describe('profile', () => {
     expect({ out, exitCode }).toEqual({ out: '', exitCode: 2 });
     expect(written()).toEqual([]);
   });
+
+  it.each([
+    [
+      'accelerator',
+      '"accelerator":"gpu-a100"',
+      '"accelerator":"mars"',
+      /the fleet has no such accelerator.*"mars"/,
+    ],
+    [
+      'kernel',
+      '"kernel":"dense"',
+      '"kernel":"quantum"',
+      /gpu-a100 of fleet .* has no such kernel.*"quantum"/,
+    ],
+  ])(
+    'refuses a profile of another %s than the fleet has before anything is measured',
+    async (_, from, to, reason) => {
+      const { profile, path, read, written } = await profiledModels();
+      const gpu = ['--backend', 'simulated', '--accelerator', 'gpu-a100', '--family', 'toy@1'];
+      await profile(...gpu, '--out', path('gpu.json'));
+      writeFileSync(path('gpu.json'), JSON.stringify(JSON.parse(read('gpu.json'))).replaceAll(from, to));
+      const both = ['--with', path('gpu.json'), '--policy', path('both.yaml')];
+      const { out, err, exitCode } = await profile('--measure-time', '10m', ...both);
+      expect(err).toMatch(reason);
+      expect({ out, exitCode }).toEqual({ out: '', exitCode: 2 });
+      expect(written()).toEqual(['gpu.json']);
+    },
+  );
 
   it('refuses two profiles of the same accelerator', async () => {
     const { profile, path } = await profiledModels();

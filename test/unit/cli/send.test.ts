@@ -241,6 +241,7 @@ describe('millrace control events', () => {
     await room.tell({
       type: 'command-refused',
       scope: 'policy/other',
+      term: 2,
       accepted: false,
       reason: 'it is late',
       commandId: 'c-2',
@@ -248,7 +249,7 @@ describe('millrace control events', () => {
     const all = ['control', 'events', '--from-start', '--no-follow'];
     expect((await run(...all)).out).toBe(
       '2026-11-30T12:00:00.000Z  policy-published  policy/starter  epoch 1  term 2  ana  starter@2 sha256:01234567…\n' +
-        '2026-11-30T12:00:00.000Z  command-refused  policy/other  epoch 0  term 0  ana  it is late\n',
+        '2026-11-30T12:00:00.000Z  command-refused  policy/other  epoch 0  term 2  ana  it is late\n',
     );
     expect((await run(...all, '--scope', 'policy/other')).out).toMatch(/^\S+ {2}command-refused [^\n]*\n$/);
     expect((await run(...all, '--command', 'c-1')).out).toMatch(/^\S+ {2}policy-published [^\n]*\n$/);
@@ -263,6 +264,35 @@ describe('millrace control events', () => {
       type: 'policy-published',
       evidence: { policy: { version: 2 } },
     });
+  });
+
+  it('marks what a replaced leader still got into the log, whatever the scope that is asked for', async () => {
+    room = await controlRoom(installation);
+    const held = { type: 'rollout-held', evidence: '{"reasons":[{"text":"late"}]}' };
+    await room.tell({ ...held, term: 1 });
+    await room.tell({ type: 'leadership-taken', scope: 'controller', term: 2 });
+    await room.tell({ ...held, term: 1 });
+    await room.tell({ type: 'rollout-resumed', term: 1, commandId: '' });
+    const types = [
+      / {2}rollout-held {2}/,
+      / {2}rollout-held \(void\) {2}/,
+      / {2}rollout-resumed \(void\) {2}/,
+    ];
+    const scope = ['--scope', 'policy/starter'];
+    const events = ['control', 'events', '--from-start', '--no-follow', ...scope];
+    const history = ['policy', 'history', 'starter'];
+    for (const args of [events, [...events, '--all'], history]) {
+      const shown = (await run(...args)).out.trimEnd().split('\n').slice(-3);
+      for (const [n, type] of types.entries()) expect(shown[n], args.join(' ')).toMatch(type);
+    }
+    for (const args of [events, history]) {
+      const parsed = (await run(...args, '--json')).out
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+      expect(parsed.map((event) => event.void)).toEqual([false, true, true]);
+      expect(parsed[0]).not.toHaveProperty('isVoid');
+    }
   });
 
   it('folds looks, which decide nothing, unless it is asked for each', async () => {

@@ -81,6 +81,42 @@ describe('a file that the user named', () => {
     else expect(readFileSync(file, 'utf8')).toBe(before);
   });
 
+  it.each([
+    ['new', { isNew: true }, undefined],
+    ['one that may be written over', {}, undefined],
+    ['one that is there', {}, 'before'],
+  ])(
+    '(%s) has no half of itself under its name where the process is ended meanwhile',
+    (_, options, before) => {
+      const folder = mkdtempSync(join(tmpdir(), 'millrace-files-'));
+      onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+      const file = join(folder, 'key');
+      if (before !== undefined) writeFileSync(file, before);
+      const script = `
+      import fs from 'node:fs';
+      import { syncBuiltinESMExports } from 'node:module';
+      const write = fs.writeFileSync;
+      fs.writeFileSync = (to, contents) => {
+        write(to, contents.slice(0, 2));
+        process.kill(process.pid, 'SIGKILL');
+      };
+      syncBuiltinESMExports();
+      const { writeUserFile } = await import('${packageRoot()}/src/config/user-file.ts');
+      writeUserFile(${JSON.stringify(file)}, 'whole', ${JSON.stringify(options)});`;
+      const { signal } = spawnSync(process.execPath, ['--input-type=module', '-e', script]);
+      expect(signal).toBe('SIGKILL');
+      expect(existsSync(file) ? readFileSync(file, 'utf8') : undefined).toBe(before);
+    },
+  );
+
+  it('never takes the name from what a link without an end has', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-files-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    symlinkSync('nowhere', join(folder, 'link'));
+    expect(() => writeUserFile(join(folder, 'link'), 'x')).toThrow(/it is there already/);
+    expect(readdirSync(folder)).toEqual(['link']);
+  });
+
   it('keeps its rights, and the link that leads to it, when it is written over', () => {
     const folder = mkdtempSync(join(tmpdir(), 'millrace-files-'));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

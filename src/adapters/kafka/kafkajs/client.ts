@@ -7,6 +7,7 @@ import kafkajs, {
   type SASLOptions,
 } from 'kafkajs';
 import { MillraceError } from '../../../core/errors.ts';
+import { missingTopic } from '../../../core/missing-topic.ts';
 import type { TopicConfig, TopicSpec, Watermarks } from '../../../ports/message-bus.ts';
 import type { Logger } from '../../../ports/telemetry.ts';
 import { awaitLeaders } from '../await-leaders.ts';
@@ -139,6 +140,8 @@ export class KafkaJsClient implements KafkaClient {
   }
 
   async watermarks(topic: string): Promise<readonly Watermarks[]> {
+    // kafkajs stumbles over one that nobody knows.
+    if (!(await this.leaders([topic])).has(topic)) throw missingTopic(topic);
     const offsets = await this.#withAdmin((admin) => admin.fetchTopicOffsets(topic));
     return offsets
       .map(({ partition, low, high }) => ({ partition, low: Number(low), high: Number(high) }))

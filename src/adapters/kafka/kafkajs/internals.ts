@@ -74,6 +74,18 @@ export interface BrokerPool {
   removeBroker(broker: { host: string; port: number }): void;
 }
 
+export interface Cluster {
+  /** That of the client. */
+  readonly rootLogger: object;
+  readonly brokerPool: {
+    withBroker<T>(call: (found: { broker: Pick<Broker, 'metadata'> }) => Promise<T>): Promise<T>;
+  };
+  /** What the cluster says of these topics; of all where none is named. */
+  metadata(options?: { topics?: readonly string[] }): Promise<unknown>;
+  /** Of all topics that calls of this client were about. */
+  refreshMetadataIfNecessary(): Promise<void>;
+}
+
 export interface ProduceResponse {
   topics: { topicName: string; partitions: { partition: number; errorCode: number; baseOffset: string }[] }[];
 }
@@ -103,6 +115,7 @@ export const requestQueueClass = (): Prototype<RequestQueue> => load('network/re
 export const encoderClass = (): Prototype<Encoder> => load('protocol/encoder');
 export const consumerGroupClass = (): Prototype<ConsumerGroup> => load('consumer/consumerGroup');
 export const brokerPoolClass = (): Prototype<BrokerPool> => load('cluster/brokerPool');
+export const clusterClass = (): Prototype<Cluster> => load('cluster');
 export const brokerClass = (): Prototype<Broker> => load('broker');
 export const metadataResponse = (version: number): ResponseModule<unknown> =>
   load(`protocol/requests/metadata/v${version}/response`);

@@ -8,6 +8,7 @@ import {
   brokerClass,
   brokerPoolClass,
   type ConsumerGroup,
+  clusterClass,
   compressWith,
   consumerGroupClass,
   encoderClass,
@@ -98,6 +99,7 @@ export function applyPatches(): void {
   prependHeaders();
   keepResponses();
   tolerateBadTopics();
+  keepKnownTopics();
   keepLastBroker();
   boundFetches();
   orderFetches();
@@ -211,6 +213,20 @@ function tolerateBadTopics(): void {
       if (response === undefined) throw error;
       return response;
     }
+  };
+}
+
+/**
+ * Who asks for topics that the client does not know yet makes it forget all others, whatever else is under way: the offsets of a topic, read at the
+ * same time, then come back as if it had no partitions ("Cannot destructure property 'partitions' of 'low.pop(...)'"), or only some of them.
+ */
+function keepKnownTopics(): void {
+  const { prototype } = clusterClass();
+  const { metadata } = prototype;
+  prototype.metadata = async function metadataAlone(options = {}) {
+    if (!ownLoggers.has(this.rootLogger)) return metadata.call(this, options);
+    await this.refreshMetadataIfNecessary();
+    return this.brokerPool.withBroker(({ broker }) => broker.metadata(options.topics ?? []));
   };
 }
 

@@ -6,6 +6,7 @@ import {
   ListOffsetTimestamps,
   type listOffsetsV9,
 } from '@platformatic/kafka';
+import { missingTopic } from '../../../core/missing-topic.ts';
 import type { TopicConfig, TopicSpec, Watermarks } from '../../../ports/message-bus.ts';
 import type { Logger } from '../../../ports/telemetry.ts';
 import { awaitLeaders } from '../await-leaders.ts';
@@ -125,7 +126,7 @@ export class PlatformaticClient implements KafkaClient {
 
   async watermarks(topic: string): Promise<readonly Watermarks[]> {
     const described = (await this.#cluster.describe([topic])).get(topic);
-    if (described === undefined) throw new Error(`${topic} does not exist`);
+    if (described === undefined) throw missingTopic(topic);
     const [low, high] = await Promise.all([
       this.#listOffsets(topic, described.leaders, ListOffsetTimestamps.EARLIEST),
       this.#listOffsets(topic, described.leaders, ListOffsetTimestamps.LATEST),

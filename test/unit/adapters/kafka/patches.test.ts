@@ -6,6 +6,7 @@ import {
   brokerClass,
   brokerPoolClass,
   type ConsumerGroup,
+  clusterClass,
   consumerGroupClass,
   encoderClass,
   errorFromCode,
@@ -36,6 +37,7 @@ const source = {
   wait: requestQueueClass().prototype.waitForPendingRequests.toString(),
   grow: encoderClass().prototype.ensureAvailable.toString(),
   remove: brokerPoolClass().prototype.removeBroker.toString(),
+  metadata: clusterClass().prototype.metadata.toString(),
   join: consumerGroupClass().prototype.joinAndSync.toString(),
   recover: consumerGroupClass().prototype.recoverFromOffsetOutOfRange.toString(),
   parse: produceResponse(7).parse.toString(),
@@ -60,7 +62,8 @@ describe('kafkajs as it is installed', () => {
     ['RequestQueue', requestQueueClass, ['scheduleCheckPendingRequests', 'waitForPendingRequests']],
     ['Encoder', encoderClass, ['ensureAvailable']],
     ['Broker', brokerClass, ['metadata', 'fetch']],
-    ['BrokerPool', brokerPoolClass, ['removeBroker']],
+    ['BrokerPool', brokerPoolClass, ['removeBroker', 'withBroker']],
+    ['Cluster', clusterClass, ['metadata', 'refreshMetadataIfNecessary']],
     [
       'ConsumerGroup',
       consumerGroupClass,
@@ -84,6 +87,11 @@ describe('kafkajs as it is installed', () => {
     ],
     ['zeros in a buffer that grows', source.grow, /Buffer\.alloc\(/],
     ['a broker that is forgotten with its connection', source.remove, /delete this\.brokers/],
+    [
+      'the topics asked for as all that the client knows',
+      source.metadata,
+      /brokerPool\.refreshMetadataIfNecessary\(topics\)/,
+    ],
     ['a commit of the default offset where an offset is out of range', source.recover, /setDefaultOffset/],
     ['a join that is given up, and forgotten, where the coordinator is loading', source.join, /bail\(e\)/],
     ['messages grouped by a `reduce` of their own', source.group, /messages\.reduce\(/],
@@ -246,6 +254,63 @@ describe('the patches', () => {
     expect(Object.keys(ours.brokers)).toEqual(['1']);
     expect(Object.keys(theirs.brokers)).toEqual([]);
     expect([ours.metadataExpireAt, theirs.metadataExpireAt]).toEqual([null, null]);
+  });
+
+  /** The client's view of two topics of one partition each, over a broker that tells of those asked for. */
+  const clusterOf = (rootLogger: object) => {
+    const broker = {
+      metadata: async (topics: readonly string[]) => ({
+        brokers: [{ nodeId: 1, host: 'h', port: 1 }],
+        topicMetadata: topics.map((topic) => ({
+          topic,
+          partitionMetadata: [{ partitionId: 0, leader: 1 }],
+        })),
+      }),
+      listOffsets: async ({
+        topics,
+      }: {
+        topics: { topic: string; partitions: { partition: number }[] }[];
+      }) => ({
+        responses: topics.map(({ topic, partitions }) => ({
+          topic,
+          partitions: partitions.map((each) => ({ ...each, offset: '7' })),
+        })),
+      }),
+    };
+    interface Internals {
+      metadata(options: { topics: string[] }): Promise<{ topicMetadata: { topic: string }[] }>;
+      addTargetTopic(topic: string): Promise<void>;
+      fetchTopicsOffset(topics: object[]): Promise<{ topic: string; partitions: object[] }[]>;
+      brokerPool: object;
+    }
+    const Cluster = clusterClass() as unknown as new (options: object) => Internals;
+    const logger = Object.assign(rootLogger, { namespace: () => ({ debug: () => undefined }) });
+    const cluster = new Cluster({ logger, metadataMaxAge: 60_000, brokers: ['h:1'], offsets: new Map() });
+    return Object.assign(cluster, {
+      brokerPool: Object.assign(cluster.brokerPool, {
+        findConnectedBroker: async () => broker,
+        findBroker: async () => broker,
+        seedBroker: { connectionPool: { host: 'h', port: 1 } },
+      }),
+    });
+  };
+
+  it('keep what a client knows of its topics when it is asked for another, but only of our clients', async () => {
+    const offsetsAfterwards = async (rootLogger: object) => {
+      const cluster = clusterOf(rootLogger);
+      await cluster.addTargetTopic('old');
+      const { topicMetadata } = await cluster.metadata({ topics: ['new'] });
+      expect(topicMetadata.map(({ topic }) => topic)).toEqual(['new']);
+      return cluster.fetchTopicsOffset([
+        { topic: 'old', fromBeginning: true, partitions: [{ partition: 0 }] },
+      ]);
+    };
+    const own = {};
+    adoptClient(own);
+    const offsets = [{ topic: 'old', partitions: [{ partition: 0, offset: '7' }] }];
+    expect(await offsetsAfterwards(own)).toEqual(offsets);
+    // What `fetchTopicOffsets` stumbles over.
+    expect(await offsetsAfterwards({})).toEqual([]);
   });
 
   it("ask brokers for partitions in the order that the adapter wants, and leave other consumers' to kafkajs", async () => {

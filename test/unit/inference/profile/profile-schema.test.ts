@@ -67,6 +67,9 @@ describe('a profile that was written', () => {
 
   it.each<[string, (string | number)[], unknown]>([
     ['another format', ['format'], 2],
+    ['a version twice', ['versions'], [GOOD.versions[0], GOOD.versions[0]]],
+    ['a target twice', ['versions', 0, 'targets'], [0, 0].map(() => GOOD.versions[0]?.targets[0])],
+    ['a cost that no sum can hold', ['versions', 0, 'targets', 0, 'coefficients', 0], 1e308],
     ['an accelerator that no fleet can have', ['accelerator'], 'a b'],
     ['a name that ends a line', ['accelerator'], 'cpu\n  - id: x'],
     ['a name that YAML reads as more', ['versions', 0, 'targets', 0, 'kernel'], 'dense, memory: l2}'],
