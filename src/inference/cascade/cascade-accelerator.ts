@@ -69,6 +69,9 @@ function misfit(stage: ModelVersion, of: ModelVersion, { place }: CascadeStage):
     return `it takes ${stage.limits.candidatesMax} candidates, and ${entering} may come`;
   if (stage.limits.sequenceLengthMax < of.limits.sequenceLengthMax)
     return `it takes sequences of ${stage.limits.sequenceLengthMax} rows, and ${of.limits.sequenceLengthMax} may come`;
+  const sourced = stage.sources.find(({ input }) => of.inputs.every(({ name }) => name !== input));
+  if (sourced !== undefined)
+    return `its input ${sourced.input} comes from a feature source, and those of the last version alone are read`;
   return stage.inputs.map((input) => inputMisfit(input, of)).find((problem) => problem !== undefined);
 }
 

@@ -117,6 +117,16 @@ describe('a cascade is not loaded', () => {
       message: 'its input user is request FP32 [63], and requests send request FP32 [64]',
     },
     {
+      name: 'one has rows from a feature source that the last has not',
+      change: withText(
+        TWO_TOWER,
+        'name: item, side: candidate, datatype: FP32, shape: [-1, 32], axes: [candidate, feature]',
+        'name: vector, side: candidate, datatype: FP32, shape: [-1, 32], axes: [candidate, feature], source: { view: v, entity: e, ids: INT64, features: [f], missing: default }',
+      ),
+      code: 'INVALID_MODEL',
+      message: 'its input vector comes from a feature source',
+    },
+    {
       name: 'one needs what requests may leave out',
       change: withText(TWO_TOWER, ', optional: true', ''),
       code: 'INVALID_MODEL',
