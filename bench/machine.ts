@@ -25,6 +25,9 @@ export async function run(options: readonly string[]): Promise<{ rows: BenchRow[
 }
 
 function rowsOf(kind: string, seconds: number, work: () => number): BenchRow[] {
+  // Whatever started this benchmark may not be done yet, and nothing is compiled.
+  rate(work);
+  rate(work);
   const rates = Array.from({ length: seconds }, () => rate(work));
   const middle = median(rates);
   const row = (metric: string, value: number, unit: string): BenchRow => ({

@@ -41,6 +41,9 @@ export const INSTALLATION = {
   MILLRACE_FLEET: 'examples/fleets/one-pool.yaml',
 };
 
+/** What commands say of their waiting, and only where the machine is slow; not that of `results`, which says at once what it waits for. */
+const WAITING = /^millrace: (?!waiting for results)[^\n]* …( \d+ s)?\n/gm;
+
 /** Runs `millrace <args>` in this process, with an embedded pipeline where no other transport is given. */
 export async function millrace(
   args: readonly string[],
@@ -65,5 +68,5 @@ export async function millrace(
     exitCode: 0,
   };
   await runCommand(args, context);
-  return { out: stdout.text, err: stderr.text, exitCode: context.exitCode };
+  return { out: stdout.text, err: stderr.text.replaceAll(WAITING, ''), exitCode: context.exitCode };
 }
