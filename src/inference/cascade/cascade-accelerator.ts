@@ -69,23 +69,28 @@ function misfit(stage: ModelVersion, of: ModelVersion, { place }: CascadeStage):
     return `it takes ${stage.limits.candidatesMax} candidates, and ${entering} may come`;
   if (stage.limits.sequenceLengthMax < of.limits.sequenceLengthMax)
     return `it takes sequences of ${stage.limits.sequenceLengthMax} rows, and ${of.limits.sequenceLengthMax} may come`;
-  const sourced = stage.sources.find(({ input }) => of.inputs.every(({ name }) => name !== input));
-  if (sourced !== undefined)
-    return `its input ${sourced.input} comes from a feature source, and those of the last version alone are read`;
-  return stage.inputs.map((input) => inputMisfit(input, of)).find((problem) => problem !== undefined);
+  if (stage.limits.tensorBytesMax < of.limits.tensorBytesMax)
+    return `it takes ${stage.limits.tensorBytesMax} bytes of tensors, and ${of.limits.tensorBytesMax} may come`;
+  return stage.inputs.map((input) => inputMisfit(input, stage, of)).find((problem) => problem !== undefined);
 }
 
 /** What is made (an index, a length) or may be left out need not be sent. */
-function inputMisfit(input: InputContract, of: ModelVersion): string | undefined {
+function inputMisfit(input: InputContract, stage: ModelVersion, of: ModelVersion): string | undefined {
+  const { name } = input;
   const describe = ({ side, datatype, shape }: InputContract): string =>
     `${side} ${datatype} [${shape.join(', ')}]`;
   if (input.side === 'request-index') return undefined;
-  const sent = of.inputs.find(({ name }) => name === input.name);
+  const isSourced = (version: ModelVersion): boolean => version.sources.some((each) => each.input === name);
+  const sent = of.inputs.find((each) => each.name === name);
+  // Rows of the last version's sources are there by the time that it runs, as if they had been sent.
+  const isThere = sent?.required === true || isSourced(of);
+  if (isSourced(stage) && !isThere)
+    return `its input ${name} comes from a feature source, and those of the last version alone are read`;
   if (sent === undefined)
-    return input.required ? `requests do not send its input ${input.name} (${describe(input)})` : undefined;
+    return input.required ? `requests do not send its input ${name} (${describe(input)})` : undefined;
   if (describe(sent) !== describe(input))
-    return `its input ${input.name} is ${describe(input)}, and requests send ${describe(sent)}`;
-  return input.required && !sent.required ? `its input ${input.name} may not be left out` : undefined;
+    return `its input ${name} is ${describe(input)}, and requests send ${describe(sent)}`;
+  return input.required && !isThere ? `its input ${name} may not be left out` : undefined;
 }
 
 function stageInputs({ inputs }: ModelVersion): StageInputs {

@@ -7,6 +7,7 @@ import type {
   LoadedModel,
   ScoreItem,
 } from '../../ports/accelerator.ts';
+import type { SourcedInput } from '../../ports/feature-source.ts';
 import { bestCandidates } from './best-candidates.ts';
 import { itemOfStage, type StageInputs } from './chosen-candidates.ts';
 
@@ -39,6 +40,7 @@ export class CascadeModel implements LoadedModel {
   readonly variant: LoadedModel['variant'];
   readonly kernels?: readonly string[];
   readonly refusedKernels?: ReadonlyMap<string, string>;
+  readonly sources?: readonly SourcedInput[];
   readonly #stages: readonly LoadedStage[];
   readonly #running = new Set<Promise<unknown>>();
   #unloading: Promise<void> | undefined;
@@ -52,6 +54,7 @@ export class CascadeModel implements LoadedModel {
     this.variant = model.variant;
     if (model.kernels !== undefined) this.kernels = model.kernels;
     if (model.refusedKernels !== undefined) this.refusedKernels = model.refusedKernels;
+    if (model.sources !== undefined) this.sources = model.sources;
     this.#stages = stages;
   }
 

@@ -68,6 +68,16 @@ describe('a version with a cascade, of the committed models', () => {
     await bare.close();
   });
 
+  it('has its rows read from the source of its last version, for all stages', async () => {
+    const { accelerator, bare } = await open(
+      CASCADE,
+      withText('dcn/3/config.yaml', ITEM, `${ITEM}, ${SOURCE}`),
+    );
+    const { sources } = await accelerator.load('dcn', '3');
+    expect(sources?.map(({ input }) => input)).toEqual(['item']);
+    await bare.close();
+  });
+
   it('is scored by itself where it declares none', async () => {
     const { accelerator, bare } = await open('[]');
     expect((await scoresOn(accelerator, 'dcn@3')).stages).toBeUndefined();
@@ -77,6 +87,8 @@ describe('a version with a cascade, of the committed models', () => {
 
 const CASCADE = '[{ model: two-tower@1, keep: 12 }]';
 const TWO_TOWER = 'two-tower/1/config.yaml';
+const ITEM = 'name: item, side: candidate, datatype: FP32, shape: [-1, 32], axes: [candidate, feature]';
+const SOURCE = 'source: { view: v, entity: e, ids: INT64, features: [f], missing: default }';
 
 describe('a cascade is not loaded', () => {
   it.each<{ name: string; cascade?: string; change?: Change; code: string; message: string }>([
@@ -105,6 +117,21 @@ describe('a cascade is not loaded', () => {
       message: 'it takes sequences of 8 rows, and 64 may come',
     },
     {
+      name: 'one takes fewer bytes',
+      change: withText(TWO_TOWER, 'tensorBytesMax: 270592', 'tensorBytesMax: 1000'),
+      code: 'INVALID_MODEL',
+      message: 'it takes 1000 bytes of tensors, and 270592 may come',
+    },
+    {
+      name: 'one has rows from a feature source where the last has a table',
+      change: (folder) => {
+        withText(TWO_TOWER, ITEM, `${ITEM}, ${SOURCE}`)(folder);
+        withText('dcn/3/config.yaml', ITEM, `${ITEM}, table: { name: items, unknown: default }`)(folder);
+      },
+      code: 'INVALID_MODEL',
+      message: 'its input item comes from a feature source',
+    },
+    {
       name: 'one needs what requests do not send',
       change: withText(TWO_TOWER, 'name: item,', 'name: vector,'),
       code: 'INVALID_MODEL',
@@ -118,11 +145,7 @@ describe('a cascade is not loaded', () => {
     },
     {
       name: 'one has rows from a feature source that the last has not',
-      change: withText(
-        TWO_TOWER,
-        'name: item, side: candidate, datatype: FP32, shape: [-1, 32], axes: [candidate, feature]',
-        'name: vector, side: candidate, datatype: FP32, shape: [-1, 32], axes: [candidate, feature], source: { view: v, entity: e, ids: INT64, features: [f], missing: default }',
-      ),
+      change: withText(TWO_TOWER, ITEM, `${ITEM.replace('item', 'vector')}, ${SOURCE}`),
       code: 'INVALID_MODEL',
       message: 'its input vector comes from a feature source',
     },
