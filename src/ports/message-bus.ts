@@ -138,7 +138,7 @@ export interface BusAdmin {
   growTopic(topic: string, partitions: number): Promise<void>;
   /** The configuration in force of each topic that exists: its own values, and the broker's for the rest. */
   topicConfigs(topics: readonly string[]): Promise<ReadonlyMap<string, TopicConfig>>;
-  /** Sets these values of a topic; its others stay. */
+  /** Sets these values of a topic; its others stay. Whoever asks afterwards is told the new ones. */
   configureTopic(topic: string, config: TopicConfig): Promise<void>;
   deleteTopics(topics: readonly string[]): Promise<void>;
   listTopics(): Promise<readonly string[]>;

@@ -1,4 +1,5 @@
 import type { BusAdmin } from '../../ports/message-bus.ts';
+import { awaitConfiguration } from './await-configuration.ts';
 import type { KafkaClient } from './client.ts';
 
 export function createBusAdmin(client: KafkaClient): BusAdmin {
@@ -21,7 +22,10 @@ export function createBusAdmin(client: KafkaClient): BusAdmin {
       const present = topics.filter((topic) => existing.has(topic));
       return present.length === 0 ? new Map() : await client.topicConfigs(present);
     },
-    configureTopic: (topic, config) => client.configureTopic(topic, config),
+    async configureTopic(topic, config) {
+      await client.configureTopic(topic, config);
+      await awaitConfiguration(client, topic, config);
+    },
     deleteTopics: (topics) => client.deleteTopics(topics),
     listTopics: () => client.listTopics(),
     watermarks: (topic) => client.watermarks(topic),
