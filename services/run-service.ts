@@ -78,7 +78,14 @@ async function run(
     end(0);
   };
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal));
-  stages.push(...(await start(settings, runtime, end)));
+  try {
+    stages.push(...(await start(settings, runtime, end)));
+  } catch (error) {
+    // A start that a signal interrupted fails for want of what was closed: nothing that a person could correct.
+    if (stopping) return;
+    throw error;
+  }
+  if (stopping) return;
   collectStartUpGarbage();
   logger.info({ url: health.url, pid: process.pid }, 'ready');
 }

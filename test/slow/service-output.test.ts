@@ -9,7 +9,7 @@ import { freePort } from '../../src/local-stack/free-port.ts';
 import { eventually } from './real-pipeline.ts';
 
 /** A service whose standard output, or both, lead where nothing can be written; until it answers. */
-async function service(out: number, err: number | 'ignore') {
+async function service(out: number | 'ignore', err: number | 'ignore') {
   const port = await freePort();
   const env = {
     ...process.env,
@@ -29,6 +29,16 @@ async function service(out: number, err: number | 'ignore') {
 }
 
 describe('a service', () => {
+  it.each([0, 50, 150, 400])(
+    'ends in order where it is asked to %d ms after it began to start',
+    async (delayMs) => {
+      const { child } = await service('ignore', 'ignore');
+      await new Promise((resolve) => setTimeout(resolve, delayMs));
+      child.kill('SIGTERM');
+      expect(await once(child, 'exit')).toEqual([0, null]);
+    },
+  );
+
   it('goes on where both of its outputs are on a full disk, and ends as any other', async () => {
     const full = openSync('/dev/full', 'w');
     onTestFinished(() => closeSync(full));
