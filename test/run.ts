@@ -144,8 +144,7 @@ async function onSoftwareDevice(): Promise<Totals> {
   return vitest(['interop'], { ...process.env, ...device }, 1, ['test/interop/webgpu.test.ts']);
 }
 
-/** Some unit tests wait too: for processes that they start, and for answers that must not come. */
-const UNIT_WORKERS = 3;
+const UNIT_WORKERS = 2;
 /** Triton alone takes as long as the others together. */
 const INTEROP_WORKERS = 2;
 /** Tests on real services mostly wait: for rebalances, sessions, restarts. */
@@ -157,8 +156,11 @@ async function everyTest(): Promise<Totals[]> {
       check('types', 'tsc', ['--noEmit']),
       check('lint and format', 'biome', ['ci', '.']),
     ])),
-    await vitest(['unit', 'unpatched'], process.env, UNIT_WORKERS),
-    await onRealServices(['conformance', 'integration'], WAITING_WORKERS),
+    // Side by side: the former compute, the latter mostly wait.
+    ...(await Promise.all([
+      vitest(['unit', 'unpatched'], process.env, UNIT_WORKERS),
+      onRealServices(['conformance', 'integration'], WAITING_WORKERS),
+    ])),
   ];
 }
 
