@@ -156,7 +156,7 @@ export interface DispatchAck {
   serviceMs: number;
   /** Highest sequence of this router that reached the worker's queue on this slot; -1 where none. */
   lastSequenceSeen: number;
-  /** Predicted work in the worker's queue. */
+  /** Predicted work that waits at the worker or is computed, less what is done of it. */
   queuedPredictedMs: number;
   /** Predicted work that ever entered the queue, from all routers. */
   enqueuedPredictedMs: number;
@@ -527,7 +527,7 @@ export interface PoolStatus {
   speed: number;
   /** Most requests that it runs in one batch. */
   batchRequests: number;
-  /** Predicted work in its queue. */
+  /** Predicted work that waits or is computed, less what is done of it. */
   queuedPredictedMs: number;
   /** 0 … 1. */
   sheddingLevel: number;

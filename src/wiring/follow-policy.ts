@@ -18,6 +18,8 @@ export interface Policies {
 }
 
 export interface PolicyFollowing {
+  /** Whose pointer is followed, and under which what was applied is reported. */
+  readonly scope: string;
   start(): Promise<void>;
   policies(): Policies;
   /** From now on this router decides by them. */
@@ -43,12 +45,13 @@ export function followPolicy(
   let swap: (() => void) | undefined;
   let router: Router | undefined;
   const { stateFolder } = settings.router;
+  const scope = `policy/${builtIn.ref.name}`;
   const source = new PolicySource({
     store,
     clock: deps.clock,
     random: deps.random.stream('policy.poll'),
     telemetry: deps.telemetry,
-    scope: `policy/${builtIn.ref.name}`,
+    scope,
     member: name,
     lastKnownGood:
       stateFolder === ''
@@ -68,6 +71,7 @@ export function followPolicy(
     },
   });
   return {
+    scope,
     start: () => source.start(),
     async close() {
       await source.close();

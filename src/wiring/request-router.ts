@@ -3,6 +3,7 @@ import type { Settings } from '../config/settings.ts';
 import type { Fleet } from '../core/policy/fleet.ts';
 import type { ModelRepository } from '../inference/repository/open-repository.ts';
 import type { ControlStore } from '../ports/control-store.ts';
+import { Peers } from '../stages/request-router/peers.ts';
 import { createRequestRouterStage, type RequestRouterConfig } from '../stages/request-router/stage.ts';
 import type { Stage, StageDeps } from '../stages/stage.ts';
 import { claimAckPartition } from './ack-partition.ts';
@@ -43,10 +44,20 @@ export async function startRequestRouter(
           )
         : await createRequestRouterStage(config, deps, stable, canary);
     follow.swapOn(stage.router);
+    const peers = new Peers({
+      store,
+      clock: deps.clock,
+      logger: deps.telemetry.logger,
+      scope: follow.scope,
+      own: name,
+      routersAre: (own, routers) => stage.router.routersAre(own, routers),
+    });
+    peers.start();
     return {
       ...stage,
       unready: () => stage.unready(),
       async close() {
+        peers.close();
         await follow.close();
         await stage.close();
         await lease.release();

@@ -91,7 +91,7 @@ function chooseServing(
     return { status: 'no-worker', reason };
   }
   const { accelerator, slots } = serving;
-  const best = pickSlot(slots, predictedMs, nowMs, random);
+  const best = pickSlot(slots, predictedMs, fleet.foreignPenaltyMs, nowMs, random);
   if (best === undefined) return { status: 'no-credit' };
   return { status: 'chosen', target: describe(best, accelerator, target, model, slots.length, nowMs) };
 }
@@ -158,13 +158,17 @@ export function compareVersions(a: string, b: string): number {
 
 /** Expected wait plus service, ms. */
 export function scoreOf(slot: Slot, predictedMs: number, nowMs: number): number {
-  const speed = slot.status.speed > 0 ? slot.status.speed : 1;
-  return slot.expectedWaitMs(nowMs) + predictedMs / speed;
+  return slot.expectedWaitMs(nowMs) + predictedMs / slot.backlog.speed;
 }
 
+/**
+ * Routers that do not see each other's dispatches would all find the same worker idle: one that another router owns is worse by a penalty, and is
+ * taken nevertheless where the own ones are busy.
+ */
 function pickSlot(
   slots: readonly Slot[],
   predictedMs: number,
+  foreignPenaltyMs: number,
   nowMs: number,
   random: () => number,
 ): Slot | undefined {
@@ -173,7 +177,8 @@ function pickSlot(
   let ties = 1;
   for (const slot of slots) {
     if (!slot.credits.available(nowMs)) continue;
-    const scoreMs = scoreOf(slot, predictedMs, nowMs);
+    const endsMs = scoreOf(slot, predictedMs, nowMs);
+    const scoreMs = slot.backlog.isOwned ? endsMs : endsMs + foreignPenaltyMs;
     if (scoreMs < bestMs) {
       best = slot;
       bestMs = scoreMs;

@@ -1,5 +1,8 @@
 import { compareVersions } from './choose.ts';
+import { KnownWorkers } from './known-workers.ts';
+import { SCORE_RULES } from './router-score.ts';
 import { type Outstanding, Slot, type SlotAck, type WorkerStatus } from './slot.ts';
+import type { WorkerBacklog } from './worker-backlog.ts';
 
 export interface FleetStateOptions {
   /** A worker whose last heartbeat is older gets no new work. */
@@ -8,10 +11,9 @@ export interface FleetStateOptions {
   creditsMax: number;
 }
 
-/** A heartbeat is not on its way for so long. */
-const FORGOTTEN_MS = 60_000;
-
 const NO_SLOTS: readonly Slot[] = [];
+
+const SERVICE_DECAY = 0.99;
 
 /**
  * The slots that live workers hold, built from heartbeats and acknowledgements. A slot belongs to the worker that claimed it
@@ -22,10 +24,13 @@ export class FleetState {
   readonly #pools = new Map<string, Map<number, Slot>>();
   /** The same by pool as lists, for the hot path. */
   readonly #lists = new Map<string, Slot[]>();
-  readonly #lastSequence = new Map<string, { incarnation: string; sequence: number; atMs: number }>();
+  readonly #workers: KnownWorkers;
+  /** Of this router's dispatches, decayed mean, ms. */
+  #serviceMs = 0;
 
   constructor(options: FleetStateOptions) {
     this.#options = options;
+    this.#workers = new KnownWorkers(options.statusStaleMs);
   }
 
   get heardOfWorkers(): boolean {
@@ -33,16 +38,14 @@ export class FleetState {
   }
 
   applyStatus(status: WorkerStatus, nowMs: number): void {
-    const known = this.#lastSequence.get(status.worker);
-    if (known?.incarnation === status.incarnation && status.sequence <= known.sequence) return;
-    const { incarnation, sequence } = status;
-    this.#lastSequence.set(status.worker, { incarnation, sequence, atMs: nowMs });
+    const backlog = this.#workers.heard(status, nowMs);
+    if (backlog === undefined) return;
     const kept = {
       ...status,
       models: status.models.toSorted((a, b) => compareVersions(b.version, a.version)),
     };
     const slots = this.#poolSlots(status.pool);
-    for (const partition of status.slots) this.#claim(slots, partition, kept, nowMs);
+    for (const partition of status.slots) this.#claim(slots, partition, kept, backlog, nowMs);
     const held = new Set(status.slots);
     for (const slot of slots.values()) {
       if (slot.status.worker === status.worker && !held.has(slot.partition))
@@ -51,8 +54,8 @@ export class FleetState {
   }
 
   /** The worker said good-bye (its record was tombstoned). */
-  removeWorker(worker: string): void {
-    this.#lastSequence.delete(worker);
+  removeWorker(worker: string, nowMs: number): void {
+    this.#workers.remove(worker, nowMs);
     for (const slots of this.#pools.values()) {
       for (const slot of slots.values())
         if (slot.status.worker === worker) slot.statusAtMs = Number.NEGATIVE_INFINITY;
@@ -75,11 +78,24 @@ export class FleetState {
 
   recordDispatch(slot: Slot, entry: Outstanding): void {
     slot.dispatch(entry);
+    const serviceMs = entry.predictedMs / slot.backlog.speed;
+    const kept = this.#serviceMs === 0 ? 0 : SERVICE_DECAY;
+    this.#serviceMs = kept * this.#serviceMs + (1 - kept) * serviceMs;
+  }
+
+  /** What a worker of another router is worse by, ms: some services of this router's requests. */
+  get foreignPenaltyMs(): number {
+    return SCORE_RULES.foreignPenaltyServices * this.#serviceMs;
+  }
+
+  /** Deals the workers anew. @param routers those that are there, `own` among them or not */
+  routersAre(own: string, routers: readonly string[], nowMs: number): void {
+    this.#workers.routersAre(own, routers, nowMs);
   }
 
   /** Workers that are remembered. */
   get workers(): number {
-    return this.#lastSequence.size;
+    return this.#workers.size;
   }
 
   /** All slots of a pool that were ever claimed; `isLive` says which of them count. */
@@ -108,8 +124,7 @@ export class FleetState {
 
   /** Gives up dispatches that nobody waits for, and forgets workers that fell silent long ago without a good-bye. */
   sweep(nowMs: number): number {
-    for (const [worker, { atMs }] of this.#lastSequence)
-      if (nowMs - atMs > FORGOTTEN_MS) this.#lastSequence.delete(worker);
+    this.#workers.forgetSilent(nowMs);
     let swept = 0;
     for (const slot of this.allSlots()) swept += slot.sweep(nowMs);
     return swept;
@@ -123,10 +138,16 @@ export class FleetState {
     return slots;
   }
 
-  #claim(slots: Map<number, Slot>, partition: number, status: WorkerStatus, nowMs: number): void {
+  #claim(
+    slots: Map<number, Slot>,
+    partition: number,
+    status: WorkerStatus,
+    backlog: WorkerBacklog,
+    nowMs: number,
+  ): void {
     const slot = slots.get(partition);
     if (slot === undefined) {
-      const fresh = new Slot(status.pool, partition, status, this.#options.creditsMax, nowMs);
+      const fresh = new Slot(status.pool, partition, status, backlog, this.#options.creditsMax, nowMs);
       fresh.credits.observe(status.batchRequests, 0, 1);
       slots.set(partition, fresh);
       const list = this.#lists.get(status.pool);
@@ -134,7 +155,7 @@ export class FleetState {
       else list.push(fresh);
       return;
     }
-    if (slot.status.incarnation !== status.incarnation) slot.takenOver(status, nowMs);
+    if (slot.backlog !== backlog) slot.takenOver(backlog, nowMs);
     slot.status = status;
     slot.statusAtMs = nowMs;
   }

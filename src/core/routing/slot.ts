@@ -1,4 +1,5 @@
 import { Credits } from './credits.ts';
+import type { WorkerBacklog } from './worker-backlog.ts';
 
 /** A model version that a worker can run. */
 export interface VersionServed {
@@ -37,6 +38,8 @@ export interface SlotAck {
   serviceMs: number;
   lastSequenceSeen: number;
   queuedPredictedMs: number;
+  /** Predicted work that ever entered the worker's queue, from all routers. */
+  enqueuedPredictedMs: number;
   batchRequests: number;
   /** That dispatched to the slot of late. */
   routers: number;
@@ -58,44 +61,48 @@ export class Slot {
   readonly outstanding = new Map<number, Outstanding>();
   status: WorkerStatus;
   statusAtMs: number;
-  /** Predicted work in the worker's queue at the last snapshot, and when this router got it. */
-  queuedMs: number;
-  queuedAtMs: number;
-  lastSequenceSeen = -1;
-  /** Predicted work of own dispatches that the snapshot did not contain yet. */
-  unseenMs = 0;
+  /** That of the worker which holds it; its slots share one. */
+  backlog: WorkerBacklog;
 
-  constructor(pool: string, partition: number, status: WorkerStatus, creditsMax: number, nowMs: number) {
+  constructor(
+    pool: string,
+    partition: number,
+    status: WorkerStatus,
+    backlog: WorkerBacklog,
+    creditsMax: number,
+    nowMs: number,
+  ) {
     this.pool = pool;
     this.partition = partition;
     this.credits = new Credits(creditsMax, nowMs);
     this.status = status;
     this.statusAtMs = nowMs;
-    this.queuedMs = status.queuedPredictedMs;
-    this.queuedAtMs = nowMs;
+    this.backlog = backlog;
   }
 
-  /** Milliseconds until a dispatch made now would start: the snapshot's queue drained since, and own dispatches it did not contain. */
+  /** Milliseconds that a dispatch made now would wait at the worker. */
   expectedWaitMs(nowMs: number): number {
-    const speed = this.status.speed > 0 ? this.status.speed : 1;
-    const drained = Math.max(0, this.queuedMs / speed - (nowMs - this.queuedAtMs));
-    return drained + this.unseenMs / speed;
+    return this.backlog.waitMs(nowMs);
   }
 
   dispatch(entry: Outstanding): void {
     this.outstanding.set(entry.sequence, entry);
     this.credits.dispatched();
-    this.unseenMs += entry.predictedMs;
+    this.backlog.dispatched(entry.sequence, entry.predictedMs, entry.dispatchedAtMs);
   }
 
   /** Takes what ended off the outstanding ones, whichever life of whichever worker ended it; answers how many that were. */
   complete(ack: SlotAck, nowMs: number): number {
+    const isHolder = ack.incarnation === this.status.incarnation;
     let ended = 0;
     ack.completed.forEach((sequence, index) => {
       const entry = this.outstanding.get(sequence);
       if (entry === undefined) return;
-      this.#forget(entry);
-      this.credits.completed(nowMs - entry.dispatchedAtMs, ack.sojournMs[index] ?? 0, nowMs);
+      const sojournMs = ack.sojournMs[index] ?? 0;
+      this.outstanding.delete(sequence);
+      this.credits.completed(nowMs - entry.dispatchedAtMs, sojournMs, nowMs);
+      if (isHolder) this.backlog.ended({ sequence, sojournMs, busyMs: 0 }, nowMs);
+      else this.backlog.givenUp(sequence);
       ended += 1;
     });
     return ended;
@@ -104,18 +111,23 @@ export class Slot {
   /** What the holder says of its queue. */
   observe(ack: SlotAck, nowMs: number): void {
     this.credits.observe(ack.batchRequests, ack.serviceMs, ack.routers);
-    this.#see(ack.lastSequenceSeen);
-    this.queuedMs = ack.queuedPredictedMs;
-    this.queuedAtMs = nowMs;
+    // They come in the order in which they were sent, whatever a longer way than before makes of their moments.
+    const takenAtMs = Math.max(this.backlog.takenAtMs, nowMs - this.backlog.hopMs);
+    this.backlog.observe({
+      takenAtMs,
+      queuedMs: ack.queuedPredictedMs,
+      lastSequenceSeen: ack.lastSequenceSeen,
+      enqueuedMs: ack.enqueuedPredictedMs,
+    });
   }
 
   /** Another worker holds the slot, or another life of the same: nothing of what is outstanding has reached it yet. */
-  takenOver(status: WorkerStatus, nowMs: number): void {
-    this.lastSequenceSeen = -1;
-    this.queuedMs = status.queuedPredictedMs;
-    this.queuedAtMs = nowMs;
-    this.unseenMs = 0;
-    for (const entry of this.outstanding.values()) this.unseenMs += entry.predictedMs;
+  takenOver(backlog: WorkerBacklog, nowMs: number): void {
+    for (const { sequence, predictedMs } of this.outstanding.values()) {
+      this.backlog.givenUp(sequence);
+      backlog.dispatched(sequence, predictedMs, nowMs);
+    }
+    this.backlog = backlog;
   }
 
   /** Gives up what nobody can be waiting for any more; answers how many. */
@@ -123,24 +135,11 @@ export class Slot {
     let swept = 0;
     for (const entry of this.outstanding.values()) {
       if (entry.giveUpAtMs > nowMs) continue;
-      this.#forget(entry);
+      this.outstanding.delete(entry.sequence);
+      this.backlog.givenUp(entry.sequence);
       this.credits.released();
       swept += 1;
     }
     return swept;
-  }
-
-  #see(sequence: number): void {
-    if (sequence <= this.lastSequenceSeen) return;
-    this.lastSequenceSeen = sequence;
-    let unseen = 0;
-    for (const entry of this.outstanding.values()) if (entry.sequence > sequence) unseen += entry.predictedMs;
-    this.unseenMs = unseen;
-  }
-
-  #forget(entry: Outstanding): void {
-    this.outstanding.delete(entry.sequence);
-    if (entry.sequence > this.lastSequenceSeen)
-      this.unseenMs = Math.max(0, this.unseenMs - entry.predictedMs);
   }
 }

@@ -39,6 +39,10 @@ export class BatchRunner {
   readonly #config: BatchRunnerConfig;
   readonly #deps: BatchRunnerDeps;
   #running = 0;
+  /** Predicted work of the batches on the accelerator, ms at speed 1. */
+  #runningPredictedMs = 0;
+  /** Since when the accelerator works on them: the last start of the first, or end of one before. */
+  #workingSinceMs = 0;
   /** Batches on the accelerator, by model. */
   readonly #runningOf = new Map<LoadedModel, number>();
   #pumping = false;
@@ -50,6 +54,12 @@ export class BatchRunner {
 
   get running(): number {
     return this.#running;
+  }
+
+  /** Predicted work on the accelerator, less what is done of it at this speed, ms at speed 1. */
+  leftPredictedMs(speed: number): number {
+    const doneMs = speed * (this.#deps.clock.monotonicMs() - this.#workingSinceMs);
+    return Math.max(0, this.#runningPredictedMs - doneMs);
   }
 
   isRunning(model: LoadedModel): boolean {
@@ -81,24 +91,28 @@ export class BatchRunner {
     if (first === undefined) return;
     const items = batch.map((work) => itemOf(work.payload));
     const { model, delivery } = first.payload;
-    this.#runs(model, 1);
+    const predictedMs = predictedMsOf(batch);
+    this.#runs(model, 1, predictedMs);
     const deadlineMs = batch.reduce((latest, work) => Math.max(latest, work.deadlineMs), 0);
     model.run(items, delivery.value.kernel, delivery.value.memory, deadlineMs).then(
       (result) => {
-        this.#runs(model, -1);
+        this.#runs(model, -1, predictedMs);
         if (result.density !== undefined) this.#deps.onDensity(model, result.density);
         this.#deps.onComputed(model, delivery.value.kernel, result);
         this.#finish(batch, result, startedMs);
       },
       (error: unknown) => {
-        this.#runs(model, -1);
+        this.#runs(model, -1, predictedMs);
         this.#fail(batch, error, startedMs);
       },
     );
   }
 
-  #runs(model: LoadedModel, more: 1 | -1): void {
+  #runs(model: LoadedModel, more: 1 | -1, predictedMs: number): void {
+    if (this.#running === 0 || more === -1) this.#workingSinceMs = this.#deps.clock.monotonicMs();
     this.#running += more;
+    // Sums of many differences drift: none is 0 exactly.
+    this.#runningPredictedMs = this.#running === 0 ? 0 : this.#runningPredictedMs + more * predictedMs;
     const running = (this.#runningOf.get(model) ?? 0) + more;
     if (running > 0) this.#runningOf.set(model, running);
     else this.#runningOf.delete(model);
@@ -120,8 +134,7 @@ export class BatchRunner {
   /** What is tried again is counted when it is done. */
   #measure(batch: Batch, { items, computeMs }: BatchResult): void {
     const done = batch.filter((_, index) => !isTriedAgain(items[index]));
-    const predictedMs = done.reduce((sum, work) => sum + work.predictedMs, 0);
-    if (done.length > 0) this.#deps.meter.completed(done.length, predictedMs, computeMs);
+    if (done.length > 0) this.#deps.meter.completed(done.length, predictedMsOf(done), computeMs);
     else this.#deps.meter.failed(computeMs);
   }
 
@@ -172,6 +185,10 @@ export class BatchRunner {
     const message = error instanceof Error ? error.message : String(error);
     this.#deps.endings.deadLetter(delivery, 'POISON', `the model failed on it ${failures} times: ${message}`);
   }
+}
+
+function predictedMsOf(batch: Batch): number {
+  return batch.reduce((sum, work) => sum + work.predictedMs, 0);
 }
 
 function isTriedAgain(item: ItemResult | undefined): boolean {

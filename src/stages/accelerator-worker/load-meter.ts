@@ -4,6 +4,7 @@ import { Speed } from '../../core/latency/speed.ts';
 export interface WorkerLoad {
   queued: number;
   running: number;
+  /** Predicted work that waits or is computed, less what is done of it. */
   queuedPredictedMs: number;
   enqueuedPredictedMs: number;
   completedPredictedMs: number;
@@ -44,6 +45,11 @@ export class LoadMeter {
     return this.#busyMs;
   }
 
+  /** Predicted work per busy time. */
+  get speed(): number {
+    return this.#speed.value();
+  }
+
   enqueued(predictedMs: number): void {
     this.#enqueuedPredictedMs += predictedMs;
   }
@@ -67,7 +73,7 @@ export class LoadMeter {
       enqueuedPredictedMs: this.#enqueuedPredictedMs,
       completedPredictedMs: this.#completedPredictedMs,
       busyMs: this.#busyMs,
-      speed: this.#speed.value(),
+      speed: this.speed,
       serviceMs: this.#serviceMs,
       batchRequests: this.#batchRequests(),
     };

@@ -123,7 +123,8 @@ export class Worker {
   /** For heartbeats, acknowledgements and metrics. */
   load(): WorkerLoad {
     const queued = this.#queue.length + this.#reads.length;
-    const queuedPredictedMs = this.#queue.predictedMs + this.#reads.predictedMs;
+    const waitingMs = this.#queue.predictedMs + this.#reads.predictedMs;
+    const queuedPredictedMs = waitingMs + this.#runner.leftPredictedMs(this.#meter.speed);
     return this.#meter.load({ queued, running: this.#runner.running, queuedPredictedMs });
   }
 

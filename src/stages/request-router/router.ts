@@ -125,7 +125,12 @@ export class Router {
   }
 
   onWorkerGone(worker: string): void {
-    this.fleet.removeWorker(worker);
+    this.fleet.removeWorker(worker, this.#deps.clock.monotonicMs());
+  }
+
+  /** Those that are there: workers are dealt among them. */
+  routersAre(own: string, routers: readonly string[]): void {
+    this.fleet.routersAre(own, routers, this.#deps.clock.monotonicMs());
   }
 
   onAck(ack: DispatchAck): void {

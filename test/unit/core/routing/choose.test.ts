@@ -180,6 +180,21 @@ describe('score and pick', () => {
     expect(slot.credits.outstanding).toBe(0);
   });
 
+  it('takes a worker of another router only where its own would be some services later', () => {
+    const state = fleet({ worker: 'x', batchRequests: 9 }, { worker: 'y', slots: [1] });
+    state.routersAre('a', ['b'], 0);
+    const [own, foreign] = ['x', 'y'].map((worker) =>
+      state.slotsOf('cpu').find(({ status }) => status.worker === worker),
+    );
+    if (own === undefined || foreign === undefined) throw new Error('no slot');
+    const send = (sequence: number): void =>
+      state.recordDispatch(own, { sequence, predictedMs: 1, dispatchedAtMs: 0, giveUpAtMs: 1_000 });
+    for (let sequence = 1; sequence <= 3; sequence += 1) send(sequence);
+    expect(choose(state)).toMatchObject({ target: { slot: own } });
+    send(4);
+    expect(choose(state)).toMatchObject({ target: { slot: foreign } });
+  });
+
   it('waits for a credit rather than move to another class', () => {
     const state = fleet({ pool: 'a', worker: 'g' }, {});
     const gpu = state.slotsOf('a')[0];
@@ -211,7 +226,7 @@ describe('who holds a slot', () => {
         .filter((slot) => state.isLive(slot, 5))
         .map((slot) => slot.partition),
     ).toEqual([1]);
-    state.removeWorker('w1');
+    state.removeWorker('w1', 10);
     expect(state.slotsOf('cpu').some((slot) => state.isLive(slot, 5))).toBe(false);
   });
 });

@@ -25,7 +25,10 @@ describe('a slot whose worker starts anew', () => {
     expect(slot.expectedWaitMs(10)).toBe(34);
     expect(slot.credits.outstanding).toBe(3);
     fleet.applyAck(slotAck({ incarnation: 'life 2', lastSequenceSeen: 3, queuedPredictedMs: 20 }), 12);
-    expect(slot.expectedWaitMs(12)).toBe(20);
+    // Of what is not acknowledged seven tenths wait at least, whatever the worker says.
+    expect(slot.expectedWaitMs(12)).toBe(21);
+    fleet.applyAck(slotAck({ incarnation: 'life 2', lastSequenceSeen: 3, queuedPredictedMs: 25 }), 12);
+    expect(slot.expectedWaitMs(12)).toBe(25);
   });
 
   it('has its credits back from whichever life ended what was dispatched, but its queue only from the present one', () => {
@@ -34,7 +37,7 @@ describe('a slot whose worker starts anew', () => {
     expect(fleet.applyAck(slotAck({ completed: [1], sojournMs: [1], queuedPredictedMs: 500 }), 11)).toBe(
       true,
     );
-    expect([slot.credits.outstanding, slot.expectedWaitMs(11)]).toEqual([2, 20]);
+    expect([slot.credits.outstanding, slot.expectedWaitMs(11)]).toEqual([2, 19]);
     expect(fleet.applyAck(slotAck({ incarnation: 'life 3', completed: [2, 3], sojournMs: [1, 1] }), 12)).toBe(
       true,
     );
@@ -48,10 +51,34 @@ describe('a slot whose worker starts anew', () => {
   });
 });
 
+describe('a slot that another worker takes over', () => {
+  it('takes along what is outstanding, and leaves nothing of it to the one before', () => {
+    const fleet = new FleetState({ statusStaleMs: 1_000, creditsMax: 10 });
+    fleet.applyStatus({ ...CPU, slots: [0, 1] }, 0);
+    const [moved, stays] = fleet.slotsOf('cpu');
+    if (moved === undefined || stays === undefined) throw new Error('no slot');
+    fleet.recordDispatch(moved, { sequence: 1, predictedMs: 10, dispatchedAtMs: 0, giveUpAtMs: 1_000 });
+    expect(stays.expectedWaitMs(0)).toBe(10);
+    fleet.applyStatus({ ...CPU, worker: 'w2', incarnation: 'i2', slots: [0] }, 0);
+    expect([moved.expectedWaitMs(0), stays.expectedWaitMs(0)]).toEqual([10, 0]);
+  });
+});
+
+describe('the share of a router', () => {
+  it('of a worker’s work is not known by what others sent before it began', () => {
+    const { fleet, slot } = dispatched();
+    fleet.applyAck(slotAck({ lastSequenceSeen: 3, enqueuedPredictedMs: 1e6 }), 5);
+    expect(slot.backlog.share).toBe(1);
+    fleet.recordDispatch(slot, { sequence: 4, predictedMs: 10, dispatchedAtMs: 6, giveUpAtMs: 1_000 });
+    fleet.applyAck(slotAck({ lastSequenceSeen: 4, enqueuedPredictedMs: 1e6 + 40 }), 8);
+    expect(slot.backlog.share).toBe(0.25);
+  });
+});
+
 describe('a worker that left and comes back', () => {
   it('is heard again', () => {
     const { fleet, slot } = dispatched();
-    fleet.removeWorker('w1');
+    fleet.removeWorker('w1', 10);
     expect(fleet.isLive(slot, 10)).toBe(false);
     fleet.applyStatus({ ...CPU, sequence: 1 }, 10);
     expect(fleet.isLive(slot, 10)).toBe(true);

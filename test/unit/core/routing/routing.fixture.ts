@@ -31,6 +31,7 @@ export function slotAck(fields: Partial<SlotAck>): SlotAck {
     serviceMs: 0,
     lastSequenceSeen: -1,
     queuedPredictedMs: 0,
+    enqueuedPredictedMs: 0,
     batchRequests: 1,
     routers: 1,
     ...fields,

@@ -445,7 +445,7 @@ describe('a slot that goes away', () => {
 
 describe('the load', () => {
   it('tells queue, running batches, predicted work and the time of a batch', async () => {
-    const { worker, model, take, turn } = startWorker({ config: { batchRequestsMax: 1 } });
+    const { clock, worker, model, take, turn } = startWorker({ config: { batchRequestsMax: 1 } });
     take({ predictedMs: 3 });
     take({ predictedMs: 4 });
     take({ predictedMs: -1 });
@@ -453,7 +453,7 @@ describe('the load', () => {
     expect(worker.load()).toEqual({
       queued: 2,
       running: 1,
-      queuedPredictedMs: 4,
+      queuedPredictedMs: 7,
       enqueuedPredictedMs: 7,
       completedPredictedMs: 0,
       busyMs: 0,
@@ -461,13 +461,27 @@ describe('the load', () => {
       serviceMs: 0,
       batchRequests: 1,
     });
+    await clock.advanceBy(2);
+    expect(worker.load()).toMatchObject({ queuedPredictedMs: 5 });
+    await clock.advanceBy(8);
+    expect(worker.load()).toMatchObject({ queuedPredictedMs: 4 });
     model.batches[0]?.end({ computeMs: 10 });
     await turn();
-    expect(worker.load()).toMatchObject({ completedPredictedMs: 3, busyMs: 10, serviceMs: 10 });
+    expect(worker.load()).toMatchObject({
+      queuedPredictedMs: 4,
+      completedPredictedMs: 3,
+      busyMs: 10,
+      serviceMs: 10,
+    });
     expect(worker.load().speed).toBeCloseTo(503 / 510);
     model.batches[1]?.end({ computeMs: 20 });
     await turn();
-    expect(worker.load()).toMatchObject({ completedPredictedMs: 7, busyMs: 30, serviceMs: 11 });
+    expect(worker.load()).toMatchObject({
+      queuedPredictedMs: 0,
+      completedPredictedMs: 7,
+      busyMs: 30,
+      serviceMs: 11,
+    });
   });
 
   it.each([Number.NaN, Number.POSITIVE_INFINITY])(
@@ -481,7 +495,7 @@ describe('the load', () => {
       model.batches[1]?.end();
       await turn();
       expect(worker.load()).toMatchObject({
-        queuedPredictedMs: 0,
+        queuedPredictedMs: 4,
         enqueuedPredictedMs: 7,
         completedPredictedMs: 3,
       });
