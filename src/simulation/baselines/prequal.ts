@@ -34,6 +34,8 @@ interface PooledProbe {
 
 /** So many answers tell the distribution of requests in flight. */
 const RECENT = 128;
+/** More in flight count as so many. */
+const COUNTED_MAX = 1_000;
 const POOL_MIN = 2;
 
 /**
@@ -58,6 +60,8 @@ class Prequal implements Chooser {
   readonly #settings: PrequalSettings;
   #pool: PooledProbe[] = [];
   readonly #recent: number[] = [];
+  /** By requests in flight. */
+  readonly #recentCounts: number[] = Array.from({ length: COUNTED_MAX + 1 }, () => 0);
   #answers = 0;
   #live: number[];
   #toProbe = 0;
@@ -85,7 +89,7 @@ class Prequal implements Chooser {
   }
 
   probed(worker: number, reading: { requestsInFlight: number; latencyMs: number }, nowMs: number): void {
-    this.#recent[this.#answers++ % RECENT] = reading.requestsInFlight;
+    this.#remember(reading.requestsInFlight);
     if (this.#pool.length >= this.#settings.poolMax) this.#drop(this.#oldest());
     this.#pool.push({
       worker,
@@ -116,8 +120,24 @@ class Prequal implements Chooser {
   }
 
   #hotAbove(): number {
-    const sorted = this.#recent.toSorted((a, b) => a - b);
-    return sorted[Math.floor(this.#settings.hotQuantile * (sorted.length - 1))] ?? Number.POSITIVE_INFINITY;
+    const answers = Math.min(this.#answers, RECENT);
+    const rank = Math.floor(this.#settings.hotQuantile * (answers - 1));
+    let below = 0;
+    for (const [inFlight, count] of this.#recentCounts.entries()) {
+      below += count;
+      if (below > rank) return inFlight;
+    }
+    return Number.POSITIVE_INFINITY;
+  }
+
+  /** Counts of the recent answers are kept, so that the quantile takes no sorting. */
+  #remember(inFlight: number): void {
+    const place = this.#answers++ % RECENT;
+    const forgotten = this.#recent[place];
+    if (forgotten !== undefined) this.#recentCounts[forgotten] = (this.#recentCounts[forgotten] ?? 0) - 1;
+    const most = Math.min(inFlight, COUNTED_MAX);
+    this.#recent[place] = most;
+    this.#recentCounts[most] = (this.#recentCounts[most] ?? 0) + 1;
   }
 
   #best(): PooledProbe | undefined {

@@ -18,6 +18,7 @@ export class ProbeDesk {
   /** Worker, then requests in flight, then the latest. */
   readonly #latencyMs: Float32Array;
   readonly #counts: Int32Array;
+  readonly #sorted = new Float64Array(KEPT);
   readonly #probes: Probe[] = [];
   readonly #free: number[] = [];
 
@@ -73,14 +74,17 @@ export class ProbeDesk {
   #latencyOf(worker: number, inFlight: number): number {
     const wanted = Math.min(inFlight, IN_FLIGHT_MAX);
     for (let apart = 0; apart <= IN_FLIGHT_MAX; apart++) {
-      for (const near of [wanted - apart, wanted + apart]) {
-        if (near < 0 || near > IN_FLIGHT_MAX) continue;
-        const cell = cellOf(worker, near);
-        const count = Math.min(this.#counts[cell] ?? 0, KEPT);
-        if (count > 0) return this.#median(cell, count);
-      }
+      const below = this.#keptOf(worker, wanted - apart);
+      if (below > 0) return this.#median(cellOf(worker, wanted - apart), below);
+      const above = this.#keptOf(worker, wanted + apart);
+      if (above > 0) return this.#median(cellOf(worker, wanted + apart), above);
     }
     return 0;
+  }
+
+  #keptOf(worker: number, inFlight: number): number {
+    if (inFlight < 0 || inFlight > IN_FLIGHT_MAX) return 0;
+    return Math.min(this.#counts[cellOf(worker, inFlight)] ?? 0, KEPT);
   }
 
   #at(number: number): Probe {
@@ -89,8 +93,18 @@ export class ProbeDesk {
     return probe;
   }
 
+  /** By insertion: there are few, and a worker is asked some times per request. */
   #median(cell: number, count: number): number {
-    const sorted = this.#latencyMs.slice(cell * KEPT, cell * KEPT + count).sort();
+    const sorted = this.#sorted;
+    for (let i = 0; i < count; i++) {
+      const latencyMs = this.#latencyMs[cell * KEPT + i] ?? 0;
+      let place = i;
+      while (place > 0 && (sorted[place - 1] ?? 0) > latencyMs) {
+        sorted[place] = sorted[place - 1] ?? 0;
+        place -= 1;
+      }
+      sorted[place] = latencyMs;
+    }
     return sorted[count >> 1] ?? 0;
   }
 }
