@@ -76,7 +76,9 @@ export class WorkerBacklog {
   /** How long a dispatch made now would wait there, ms. */
   waitMs(nowMs: number): number {
     const drainedMs = this.#backlogMs - (nowMs + this.#hopMs - this.#atMs);
-    const floorMs = (this.#rules.floor * this.#own.workMs) / this.speed;
+    // Of what is not acknowledged, a hop's worth has not arrived yet or ends before a new dispatch arrives, and one is done and on its way back.
+    const openMs = this.#own.workMs / this.speed - 2 * this.#hopMs;
+    const floorMs = openMs > 0 ? this.#rules.floor * openMs : 0;
     const overdueMs = nowMs - this.#own.oldestDueMs - this.#rules.overdueSlackMs;
     const waitMs = Math.max(drainedMs, floorMs);
     return overdueMs > 0 ? waitMs + overdueMs : waitMs;
