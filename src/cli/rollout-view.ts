@@ -158,9 +158,13 @@ function rollBackText({ terms, hold }: RolloutState): string {
   const harm = `a mean E of ${HARM.threshold} over the metrics that the canary does harm`;
   const held = hold === undefined ? 'a hold' : 'this hold';
   const lasting = `${held} of more than ${Math.round(terms.limits.holdMsMax / 60_000)} min`;
-  return terms.autoRollback
-    ? `${harm}, at once; ${lasting}`
-    : `${lasting} (harm holds, and does not roll back by itself)`;
+  if (!terms.autoRollback) return `${lasting} (harm holds, and does not roll back by itself)`;
+  return [`${harm}, at once`, ...terms.queries.flatMap(breachText), lasting].join('; ');
+}
+
+function breachText({ name, breach, forMs }: MetricGuardrail): string[] {
+  if (breach !== 'roll-back') return [];
+  return [`the guardrail ${name} out of its bounds${forMs === 0 ? '' : ` for ${forMs / 1_000} s`}`];
 }
 
 function isoTime(ms: number): string {

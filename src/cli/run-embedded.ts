@@ -38,6 +38,9 @@ const DRAIN_MS = 10_000;
 const WARM_UP = { ratePerSecond: 300, candidatesMax: 256, historyRowsMax: 32 };
 const WARM_UP_REQUESTS = 200;
 const READY_MS = 60_000;
+/** The pipeline's own log says it as well, at a level that is not shown here. */
+const UNSIGNED =
+  'millrace: commands to this pipeline need no signature: it is one process. Services refuse unsigned ones, unless controller.acceptUnsigned is set\n';
 
 /** Starts the embedded pipeline, drives traffic through it, shows it, drains it. Answers the exit code: 0 when the ledger balances. */
 export async function runEmbedded(
@@ -89,6 +92,7 @@ async function driveAndShow(context: CliContext, run: EmbeddedRun, running: Runn
   const { pipeline, catalogue } = running;
   const connection = await pipeline.connect();
   await waitingFor(context, 'warming up', warmUp(connection, catalogue, run));
+  context.stderr.write(UNSIGNED);
   const recent = new RecentResults(catalogue, clock);
   const ledger = await openOutsideLedger(connection, { onResult: (result) => recent.take(result) });
   const observer = await PipelineObserver.open(connection);

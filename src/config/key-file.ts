@@ -29,6 +29,10 @@ const FIELDS = {
     v.picklist(KEY_ROLES),
     v.description('person (signs everything in its scopes), controller (rollout steps and tuning)'),
   ),
+  person: v.pipe(
+    v.optional(v.pipe(v.string(), v.regex(KEY_ID))),
+    v.description(`whose key it is, where they have several: a name of ${KEY_ID_ALLOWED}`),
+  ),
   publicKey: v.pipe(
     v.string(),
     v.description(
@@ -139,7 +143,7 @@ function readKey(entry: unknown, path: string, problems: string[]): ControlKey |
     problems.push(...parsed.issues.map((issue) => describeIssue(issue, entry, path)));
     return undefined;
   }
-  const { publicKey: written, installation, notBefore, notAfter, ...rest } = parsed.output;
+  const { publicKey: written, person, installation, notBefore, notAfter, ...rest } = parsed.output;
   const publicKey = readPublicKey(written);
   if (publicKey === undefined) {
     problems.push(
@@ -147,7 +151,8 @@ function readKey(entry: unknown, path: string, problems: string[]): ControlKey |
     );
     return undefined;
   }
-  return { ...rest, publicKey, installation, notBefore: timeOf(notBefore), notAfter: timeOf(notAfter) };
+  const times = { notBefore: timeOf(notBefore), notAfter: timeOf(notAfter) };
+  return { ...rest, person, publicKey, installation, ...times };
 }
 
 function timeOf(text: string | undefined): number | undefined {

@@ -96,6 +96,12 @@ const router = closedObject({
 
 const worker = closedObject({
   name: v.pipe(v.optional(v.string(), ''), v.description('Name of the worker; made up where empty.')),
+  build: v.pipe(
+    v.optional(v.string(), ''),
+    v.description(
+      "What it runs, such as the digest of an image: a rollout's stage begins anew where that changes. The version of the package where empty.",
+    ),
+  ),
   pool: v.pipe(
     v.optional(v.string(), 'cpu'),
     v.description(

@@ -56,7 +56,7 @@ export async function startAcceleratorWorker(
       deadLetterPayload: settings.deadLetterPayload,
       versionsMax: worker.modelVersionsMax,
       unloadAfterMs: worker.modelUnloadAfterMs,
-      build: packageVersion(),
+      build: worker.build === '' ? packageVersion() : worker.build,
       expectedSpeed: expectedSpeed(loaded, repository),
     },
     {

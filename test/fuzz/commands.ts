@@ -270,6 +270,7 @@ function personOf(keyId: string, seed: number, fields: Partial<ControlKey> = {})
     role: 'person',
     publicKey: ed25519PublicKey(privateKeyPem),
     scopes: ['*'],
+    person: undefined,
     installation: undefined,
     notBefore: undefined,
     notAfter: undefined,

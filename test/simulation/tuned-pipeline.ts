@@ -6,10 +6,12 @@ import {
   type ScoreRequest,
 } from '../../src/contracts/records.ts';
 import type { ControllerEvent } from '../../src/core/control/controller-event.ts';
+import { inForce } from '../../src/core/control/fence.ts';
 import { readControllerEvent } from '../../src/core/control/read-event.ts';
 import type { Fleet } from '../../src/core/policy/fleet.ts';
 import type { Generator } from '../../src/core/random/generator.ts';
 import { partitionForKey } from '../../src/core/request/partition.ts';
+import { replay } from '../../src/core/rollout/replay.ts';
 import type { ServiceProfile } from '../../src/inference/simulated/profiles.ts';
 import { readCatalogue } from '../../src/traffic/catalogue.ts';
 import { createRequestMaker } from '../../src/traffic/request-maker.ts';
@@ -313,5 +315,7 @@ function auditSteps(log: readonly Audited[]): string[] {
     if (steppedSinceLook > 1) wrong.push(`${told} is a second step in one period`);
     if (rollout === 'canary' || rollout === 'ramp') wrong.push(`${told} is a step in ${rollout}`);
   }
-  return wrong;
+  const inTheirTerm = inForce(log.map(({ event, record: { term } }) => ({ event, term })));
+  const { disagreements } = replay(inTheirTerm.map(({ event }) => event));
+  return [...wrong, ...disagreements.map((each) => `it cannot be derived again: ${JSON.stringify(each)}`)];
 }

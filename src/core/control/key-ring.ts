@@ -6,6 +6,8 @@ export type KeyRole = (typeof KEY_ROLES)[number];
 export interface ControlKey {
   readonly keyId: string;
   readonly role: KeyRole;
+  /** Whose it is: keys of one person count as one person's, however many there are. Undefined: of somebody who has no other key. */
+  readonly person: string | undefined;
   /** The 32 bytes of the ed25519 public key. */
   readonly publicKey: Uint8Array;
   /** `policy/feed`, `policy/*` (everything that begins with `policy/`) or `*`. */

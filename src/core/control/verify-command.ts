@@ -108,6 +108,10 @@ export function verifyCommand(
       `coSignature: two people have to sign, and the key ${notPerson.keyId} is a ${notPerson.role}'s`,
     );
   if (isSameKey(first, second)) return refused('coSignature: it must be of another key than the signature');
+  if (first.person !== undefined && first.person === second.person)
+    return refused(
+      `coSignature: two people have to sign, and the keys ${first.keyId} and ${second.keyId} are both of ${first.person}`,
+    );
   return { status: 'ok', signedBy: first.keyId, coSignedBy: second.keyId };
 }
 

@@ -29,7 +29,7 @@ function pools(name: string): FleetPool[] {
   ];
 }
 
-/** What a policy is checked against where no fleet is given; the same as examples/fleets/reference.yaml. */
+/** What these functions check a policy against where their caller names no fleet; the same as examples/fleets/reference.yaml. */
 export const REFERENCE_FLEET: Fleet = {
   name: 'reference',
   accelerators: new Map([

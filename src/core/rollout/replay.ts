@@ -23,7 +23,7 @@ export interface Disagreement {
 
 export interface Replay {
   readonly state: ControllerState;
-  /** Events that were derived again and are the same. */
+  /** Events that were derived again and are the same; of a child by tuning, all but its text and digest. */
   readonly confirmed: number;
   /** Events that nothing in the log explains: leaderships, and refusals, whose commands the log does not keep. */
   readonly taken: number;
@@ -59,10 +59,9 @@ export function replay(log: readonly ControllerEvent[]): Replay {
 /** The event that the rules have at this place of the log. What follows by itself comes before anything new. */
 function derive(state: ControllerState, recorded: ControllerEvent): ControllerEvent | undefined | 'taken' {
   if (recorded.type === 'leadership-taken' || recorded.type === 'command-refused') return 'taken';
-  // The text of a child is made outside of the log, of its parent's.
-  if (recorded.type === 'policy-tuned') return 'taken';
   const [due] = conclude(state, recorded.scope);
   if (due !== undefined) return due;
+  if (recorded.type === 'policy-tuned') return deriveTuned(state, recorded);
   if (isOfTuning(recorded)) return deriveTuning(state, recorded);
   const input = inputOf(state, recorded);
   return input === undefined ? undefined : decide(state, input)[0];
@@ -84,6 +83,33 @@ function deriveTuning(state: ControllerState, recorded: OfTuning): ControllerEve
       ? decideTuning(tuning, recorded.observation, recorded.terms)
       : concludeTuning(tuning);
   return derived && { ...derived, commandId: '', scope: recorded.scope, actor: TUNING };
+}
+
+/**
+ * The child of a step, or what a person set. Its text and digest are made outside of the log, of its parent's text; that there had to be one now, under
+ * which version, with which constant at which value, is derived.
+ */
+function deriveTuned(
+  state: ControllerState,
+  recorded: Extract<ControllerEvent, { type: 'policy-tuned' }>,
+): ControllerEvent | undefined {
+  const { commandId, scope, actor, name, value, policy, text, atMs } = recorded;
+  if (commandId !== '') {
+    const sent = { commandId, scope, actor };
+    return decide(state, { kind: 'tune', ...sent, name, value, child: { policy, text }, atMs })[0];
+  }
+  const { tuning, live, epoch } = scopeState(state, scope);
+  const { expected, last } = tuning;
+  if (expected === undefined || last === undefined || live?.version !== last.version) return undefined;
+  return {
+    ...recorded,
+    actor: TUNING,
+    name: expected.name,
+    value: expected.value,
+    policy: { ...policy, version: expected.version },
+    atMs: last.atMs,
+    epoch: epoch + 1,
+  };
 }
 
 /** What must have been asked for such an event to be the answer; undefined for what is no answer but a consequence. */

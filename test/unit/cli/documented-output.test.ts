@@ -66,6 +66,25 @@ describe('what the docs show', () => {
     }
   });
 
+  it('names the policy wherever a page says to go back to the version before', () => {
+    let told = 0;
+    for (const name of PAGES)
+      for (const [command] of page(name).matchAll(
+        /(?<=`|^ {4}\$ )(millrace )?policy rollout rollback\b[^`\n]*/gm,
+      )) {
+        told += 1;
+        expect(command, name).toMatch(/rollback (<name>|[a-z])/);
+      }
+    expect(told).toBeGreaterThan(4);
+  });
+
+  it('policy-language.md names the fleet that a policy is checked against where nothing else is said', async () => {
+    const [, file = ''] = /by default `(examples\/fleets\/\S+)`/.exec(page('policy-language.md')) ?? [];
+    const { out } = await millrace(['policy', 'validate', 'examples/policies/starter.yaml']);
+    const fleet = /^name: (\S+)$/m.exec(readFileSync(file, 'utf8'))?.[1];
+    expect(out).toContain(`on the fleet ${fleet}:`);
+  });
+
   it('asks for the reason wherever a page says to end or hold a rollout', () => {
     for (const name of PAGES)
       for (const [command] of page(name).matchAll(

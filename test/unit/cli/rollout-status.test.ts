@@ -238,6 +238,32 @@ describe('millrace policy rollout status', () => {
     ]);
   });
 
+  it('names the guardrails that roll back, where anything does by itself', async () => {
+    const query = { query: 'q', forMs: 0, min: undefined, max: 1, breach: 'roll-back' } as const;
+    const queries = [
+      { ...query, name: 'errors' },
+      { ...query, name: 'clicks', forMs: 90_000 },
+      { ...query, name: 'load', breach: 'hold' } as const,
+    ];
+    await logged(publish(1), publish(2), start({ queries }));
+    expect((await status()).out).toMatch(
+      /rolls back on a mean E of 100 .*, at once; the guardrail errors out of its bounds; the guardrail clicks out of its bounds for 90 s; a hold of more than 120 min\n$/,
+    );
+  });
+
+  it('names no guardrail where nothing rolls back by itself', async () => {
+    const query = {
+      name: 'errors',
+      query: 'q',
+      forMs: 0,
+      min: undefined,
+      max: 1,
+      breach: 'roll-back',
+    } as const;
+    await logged(publish(1), publish(2), start({ queries: [query], autoRollback: false }));
+    expect((await status()).out).toMatch(/rolls back on a hold of more than 120 min \(harm holds/);
+  });
+
   it('says how the last rollout ended', async () => {
     const abort: ControllerInput = { kind: 'abort', ...sent('a'), reason: 'wrong', atMs: T0 + MINUTE_MS };
     await logged(publish(1), publish(2), start(), abort);

@@ -9,7 +9,8 @@ import { temporaryFolder } from './temporary-folder.ts';
 describe('millrace start', () => {
   it('drives traffic through the embedded pipeline, and prints books that balance', async () => {
     const args = ['start', '--duration', '1s', '--rate', '40', '--seed', '3', '--deadline', '60s', '--json'];
-    const { out, exitCode } = await millrace(args, { environment: QUICK_PIPELINE });
+    const { out, err, exitCode } = await millrace(args, { environment: QUICK_PIPELINE });
+    expect(err).toMatch(/^millrace: commands to this pipeline need no signature/m);
     const ledger = JSON.parse(out);
     expect(ledger).toMatchObject({ balanced: true, inFlight: 0, refused: 0, seed: 3, ratePerSecond: 40 });
     expect(ledger.ingress).toBe(ledger.sent);

@@ -16,7 +16,7 @@ describe('a key file', () => {
   it('names who may sign what, and when', () => {
     const ring = parse(`
 keys:
-  - {keyId: ana-2026, role: person, publicKey: ${SPKI}, scopes: [policy/*, keys]}
+  - {keyId: ana-2026, role: person, person: ana, publicKey: ${SPKI}, scopes: [policy/*, keys]}
   - keyId: tuner
     role: controller
     publicKey: ${RAW.toString('base64')}
@@ -29,6 +29,7 @@ keys:
       {
         keyId: 'ana-2026',
         role: 'person',
+        person: 'ana',
         publicKey: new Uint8Array(RAW),
         scopes: ['policy/*', 'keys'],
         installation: undefined,
@@ -38,6 +39,7 @@ keys:
       {
         keyId: 'tuner',
         role: 'controller',
+        person: undefined,
         publicKey: new Uint8Array(RAW),
         scopes: ['*'],
         installation: 'prod-eu',
@@ -60,6 +62,7 @@ keys:
     ['keys: []', /is not a key file/],
     ['keys: {', /is neither YAML nor JSON/],
     ['keys: [ana]', /keys\[0\]: this is no key \(got "ana"; allowed: a mapping with keyId, role/],
+    [one(', person: "a b"'), /keys\[0\]\.person: .*got "a b".*whose key it is/],
     [one(', installation: "a b"'), /keys\[0\]\.installation: .*got "a b".*the name of an installation/],
     [one(', rol: x'), /keys\[0\]\.rol: a key has no such field .*Did you mean "role"\?/],
     [

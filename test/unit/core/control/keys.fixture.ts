@@ -15,6 +15,7 @@ export function person(keyId: string, fields: Partial<ControlKey> = {}): Person 
   const key: ControlKey = {
     keyId,
     role: 'person',
+    person: undefined,
     publicKey,
     scopes: ['policy/*'],
     installation: undefined,

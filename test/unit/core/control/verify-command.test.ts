@@ -31,7 +31,9 @@ const anaAgain: Person = {
   key: { ...ana.key, keyId: 'ana-again' },
   signer: { ...ana.signer, keyId: 'ana-again' },
 };
-const ring = ringOf(ana, ben, tuner, early, late, anaAgain);
+const [dora, doraBefore] = ['dora-2026', 'dora-2025'].map((keyId) => person(keyId, { person: 'dora' }));
+if (dora === undefined || doraBefore === undefined) throw new Error('both keys were made');
+const ring = ringOf(ana, ben, tuner, early, late, anaAgain, dora, doraBefore);
 
 function check(sent: ControlCommand, state: SignatureState = INITIAL_SIGNATURE_STATE, atMs = NOW_MS) {
   return verifyCommand(ring, state, sent, atMs, verify);
@@ -81,6 +83,11 @@ describe('a signed command', () => {
       signedBy: 'ana',
       coSignedBy: 'ben',
     });
+  });
+
+  it('may be co-signed by somebody else than the person of its key', () => {
+    expect(check(coSigned(signed(command(), dora), ana))).toMatchObject({ status: 'ok', coSignedBy: 'ana' });
+    expect(check(coSigned(signed(command(), ben), dora))).toMatchObject({ status: 'ok', signedBy: 'ben' });
   });
 
   it('keeps its signature whatever actor it names', () => {
@@ -207,6 +214,11 @@ describe('a signed command', () => {
       'a co-signature by the same key of another name',
       coSigned(signed(command(), ana), anaAgain),
       /of another key/,
+    ],
+    [
+      'a co-signature by another key of the same person',
+      coSigned(signed(command(), dora), doraBefore),
+      /two people have to sign, and the keys dora-2026 and dora-2025 are both of dora/,
     ],
     [
       'a co-signature of a controller',

@@ -89,6 +89,8 @@ describe('publishing', () => {
     expect(rolloutOf(told)).toMatchObject({ candidate: policy(2), stage: 0, stageSinceMs: START_MS });
     const next = following(told, { ...publish(3), start: { terms: TERMS, atMs: START_MS } });
     expect(rolloutOf(next).candidate).toEqual(policy(2));
+    // It waits for START from then on: an end by ABORT must not begin the next one.
+    expect(scopeOf(following(next, abort())).rollout).toBeUndefined();
   });
 });
 

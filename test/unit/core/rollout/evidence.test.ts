@@ -210,6 +210,27 @@ describe('the verdict', () => {
   });
 });
 
+describe('harm', () => {
+  /** E of the formula for canary events against none, written out anew; the null is 1.1. */
+  function harmOf(exposure: number, canaryEvents: number): number {
+    const theta = (ratio: number): number => (exposure * ratio) / (exposure * ratio + 1 - exposure);
+    const each = [1.25, 1.5, 2, 3, 5, 10, 20].map((ratio) => (theta(ratio) / theta(1.1)) ** canaryEvents);
+    return each.reduce((sum, one) => sum + one, 0) / each.length;
+  }
+
+  it('rolls back from a mean of 100 over the six metrics on, and not below', () => {
+    const met = new Set<string>();
+    for (let requests = 100; requests <= 1_000; requests += 1) {
+      const seen = look({ ...SILENT, requests: 10_000 - requests }, { ...SILENT, requests, errors: 4 });
+      // Of the five metrics without an event each is 1.
+      const mean = (harmOf(requests / 10_000, 4) + 5) / 6;
+      expect([mean, judge(watched(1, seen)).kind === 'roll-back']).toEqual([mean, mean >= 100]);
+      if (Math.abs(mean - 100) < 1) met.add(mean < 100 ? 'just below' : 'just above');
+    }
+    expect(met.size).toBe(2);
+  });
+});
+
 describe('the state', () => {
   it('survives JSON, and goes on from there', () => {
     const evidence = watched(5, EQUAL);

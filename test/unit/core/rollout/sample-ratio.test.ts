@@ -32,6 +32,24 @@ describe('sample ratio', () => {
     expect(isSampleRatioOff(counted(percent, slack, canary, stable))).toBe(off);
   });
 
+  it('is off from an E of 1 000 on, and not below: wrong at most once in 1 000', () => {
+    const logFactorials = [0];
+    for (let n = 1; n <= 301; n++) logFactorials.push((logFactorials[n - 1] ?? 0) + Math.log(n));
+    const logFactorial = (n: number): number => logFactorials[n] ?? Number.NaN;
+    const met = new Set<string>();
+    for (let requests = 20; requests <= 300; requests++) {
+      for (let canary = 0; canary <= requests; canary++) {
+        const logMixture =
+          logFactorial(canary) + logFactorial(requests - canary) - logFactorial(requests + 1);
+        const e = Math.exp(logMixture + requests * Math.log(2));
+        if (Math.abs(e / 1_000 - 1) > 0.1) continue;
+        met.add(e < 1_000 ? 'just below' : 'just above');
+        expect([e, isSampleRatioOff(counted(50, 1, canary, requests - canary))]).toEqual([e, e >= 1_000]);
+      }
+    }
+    expect(met.size).toBe(2);
+  });
+
   it('is rarely wrong, however often it is looked at', () => {
     const random = createGenerator(3, 'sample-ratio');
     let wrong = 0;

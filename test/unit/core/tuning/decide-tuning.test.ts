@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { concludeTuning, decideTuning } from '../../../../src/core/tuning/decide-tuning.ts';
+import { evolveTuning } from '../../../../src/core/tuning/evolve-tuning.ts';
 import { limitsOf } from '../../../../src/core/tuning/tuning-state.ts';
 import { DEFAULT_TUNING } from '../../../../src/core/tuning/tuning-terms.ts';
 import {
@@ -45,6 +46,27 @@ describe('tuning: when to step', () => {
         atMs: away.atMs,
       },
     ]);
+  });
+
+  it.each([
+    { e: 19.9, steps: 0 },
+    { e: 20.1, steps: 1 },
+  ])('by an E of 20: $steps steps at $e', ({ e, steps }) => {
+    const told = period(usual, SLOW);
+    const observation = observe(told, SLOW, DEFAULT_TUNING);
+    const state = evolveTuning(told.state, { type: 'tuning-looked', observation, terms: DEFAULT_TUNING });
+    const floor = state.constants['floor'];
+    const evidence = floor?.suspicions[`up ${HBM}`];
+    if (floor === undefined || evidence === undefined) throw new Error('nothing is suspected');
+    const at = ({ logE, ...test }: (typeof evidence.tests)['queue']) => ({
+      ...test,
+      logE: logE.map(() => Math.log(e)),
+    });
+    const { queue, kernel, endToEnd } = evidence.tests;
+    const tests = { queue: at(queue), kernel: at(kernel), endToEnd: at(endToEnd) };
+    const suspicions = { ...floor.suspicions, [`up ${HBM}`]: { ...evidence, tests } };
+    const constants = { ...state.constants, floor: { ...floor, suspicions } };
+    expect(stepsOf(concludeTuning({ ...state, constants }))).toHaveLength(steps);
   });
 
   it('the other way round for the other domain', () => {

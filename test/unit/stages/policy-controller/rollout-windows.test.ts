@@ -424,6 +424,17 @@ describe('the windows of a rollout', () => {
     expect(both !== alone).toBe(changes);
   });
 
+  it('have another fingerprint with another set of pools that the policies name, also where nobody was heard in them', () => {
+    const fingerprintOf = (pools: readonly string[]): string | undefined => {
+      const windows = new RolloutWindows((text) => text);
+      windows.observe({ ...WATCHED, pools }, 0, 0, []);
+      windows.takeStatus(status('a'), 9_900);
+      return windows.observe({ ...WATCHED, pools }, 10_000, 10_000, [])?.fingerprint;
+    };
+    expect(fingerprintOf(['cpu', 'cpu-spot'])).toBe(fingerprintOf(['cpu-spot', 'cpu']));
+    expect(fingerprintOf(['cpu', 'cpu-spot'])).not.toBe(fingerprintOf(['cpu']));
+  });
+
   it('have the same fingerprint in whatever order workers are heard', () => {
     const builds = [status('a', { build: '1' }), status('b', { build: '2' })];
     const [one, other] = [builds, builds.toReversed()].map(

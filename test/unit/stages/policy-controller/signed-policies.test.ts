@@ -111,6 +111,30 @@ async function forge(room: ControlRoom, text: string, envelope?: Uint8Array): Pr
   );
 }
 
+/** A controller that was taken over signs a text of its own, as if it came of the other by tuning. */
+function signedAsTuned(room: ControlRoom, text: string, root: string): Uint8Array | undefined {
+  const proofs = new PolicyProofs(own.signer);
+  const digest = digestOf(Buffer.from(text));
+  proofs.remember(
+    {
+      type: 'policy-tuned',
+      commandId: '',
+      scope: SCOPE,
+      actor: 'tuning',
+      policy: { digest, name: 'feed', version: 2 },
+      text,
+      name: 'floor',
+      value: 100,
+      reason: 'none',
+      atMs: room.world.clock.wallMs(),
+      epoch: 99,
+    },
+    { command: undefined, appendedMs: 0 },
+    digestOf(Buffer.from(root)),
+  );
+  return proofs.envelopeOf(digest);
+}
+
 describe('a router that takes signed policies only', () => {
   it('runs what people published, and what the controller tuned of it, step by step and back', async () => {
     const room = await openControlRoom();
@@ -200,29 +224,28 @@ describe('a router that takes signed policies only', () => {
     await leadStrictly(room);
     await send(room, publishText(textOf(1)), ana);
     const router = await openRouter(room);
-    // a controller that was taken over signs a text of its own, as if it came of the root
     const bad = textOf(2).replace('memory: hbm', 'memory: l2');
-    const proofs = new PolicyProofs(own.signer);
-    const digest = digestOf(Buffer.from(bad));
-    proofs.remember(
-      {
-        type: 'policy-tuned',
-        commandId: '',
-        scope: SCOPE,
-        actor: 'tuning',
-        policy: { digest, name: 'feed', version: 2 },
-        text: bad,
-        name: 'floor',
-        value: 100,
-        reason: 'none',
-        atMs: room.world.clock.wallMs(),
-        epoch: 99,
-      },
-      { command: undefined, appendedMs: 0 },
-      digestOf(Buffer.from(textOf(1))),
-    );
-    await forge(room, bad, proofs.envelopeOf(digest));
+    await forge(room, bad, signedAsTuned(room, bad, textOf(1)));
     expect(await router.refusal()).toMatch(/more than its tuned constants/);
+    expect(router.version()).toBe(1);
+    await router.close();
+  });
+
+  it("refuses what a controller's key signed, where no person published the policy that it came of", async () => {
+    const room = await openControlRoom();
+    await leadStrictly(room);
+    await send(room, publishText(textOf(1)), ana);
+    const router = await openRouter(room);
+    const [root, bad] = [2, 3].map((version) => textOf(version).replace('memory: hbm', 'memory: l2'));
+    if (root === undefined || bad === undefined) throw new Error('two texts were made');
+    // Of the bad one it is true that it is its root with another version, and a controller's key signed both.
+    const store = room.server.connect();
+    const rootBytes = Buffer.from(root);
+    const rootEnvelope = signedAsTuned(room, root, textOf(1)) ?? new Uint8Array();
+    await room.world.settle(store.putDocument(digestOf(rootBytes), rootBytes));
+    await room.world.settle(store.putEnvelope(digestOf(rootBytes), rootEnvelope));
+    await forge(room, bad, signedAsTuned(room, bad, root));
+    expect(await router.refusal()).toMatch(/^signature: the policy that it was tuned from was not published/);
     expect(router.version()).toBe(1);
     await router.close();
   });
@@ -302,6 +325,32 @@ describe('the last-known-good of a router that takes signed policies only', () =
     const router = await openRouter(room, { lastKnownGood: changed });
     expect(router.version()).toBeUndefined();
     await router.close();
+  });
+});
+
+describe('a router that starts with what it kept', () => {
+  it('still knows the keys that were out, where the store forgot them', async () => {
+    const room = await openControlRoom();
+    const leader = await leadStrictly(room);
+    await send(room, publishText(textOf(1)), ben);
+    await send(room, publishText(textOf(2)), ana);
+    await send(room, command('ROLL_BACK', '', 'undo'), ben);
+    await send(room, { ...revoke('ana'), scope: 'keys' }, ben);
+    const lastKnownGood = memoryLastKnownGood();
+    const router = await openRouter(room, { lastKnownGood });
+    expect(router.version()).toBe(1);
+    await router.close();
+    const store = room.server.connect();
+    const envelope = await room.world.settle(store.readEnvelope(digestOf(Buffer.from(textOf(2)))));
+    // Nobody is there who would write them again.
+    await room.world.settle(leader.stage.close());
+    room.server.lose('revocations');
+    await forge(room, textOf(2), envelope);
+    const restarted = await openRouter(room, { lastKnownGood });
+    expect(restarted.source()).toBe('last-known-good');
+    expect(await restarted.refusal()).toBe('signature: the key ana is revoked');
+    expect(restarted.version()).toBe(1);
+    await restarted.close();
   });
 });
 

@@ -118,6 +118,55 @@ describe('the tuning of a live policy', () => {
     );
   });
 
+  type Child = Extract<ControllerEvent, { type: 'policy-tuned' }>;
+
+  /** A constant that a person set, and then steps off a domain that got slower. */
+  async function tuned(): Promise<readonly ControllerEvent[]> {
+    const room = await openControlRoom();
+    const { tuner, doing } = fakeTuner();
+    await leading(room, tuner);
+    await published(room);
+    await room.send(command('TUNE', '{"name": "floor", "value": 110}'));
+    await room.world.clock.advanceBy(7 * 1_100);
+    doing.hbm = { factor: 2.5 };
+    await room.world.clock.advanceBy(3 * 1_100);
+    return log(room);
+  }
+
+  it.each<[who: string, actor: RegExp, change: (child: Child) => Child]>([
+    ['a step: another value', /^tuning$/, (child) => ({ ...child, value: child.value + 1 })],
+    ['a step: another constant', /^tuning$/, (child) => ({ ...child, name: 'other' })],
+    ['a step: another time', /^tuning$/, (child) => ({ ...child, atMs: child.atMs + 1 })],
+    ['a step: another epoch', /^tuning$/, (child) => ({ ...child, epoch: child.epoch + 1 })],
+    ['a step: somebody’s', /^tuning$/, (child) => ({ ...child, actor: 'eve' })],
+    [
+      'a step: another version',
+      /^tuning$/,
+      (child) => ({ ...child, policy: { ...child.policy, version: child.policy.version + 1 } }),
+    ],
+    ['a person: another epoch', /^(?!tuning$)/, (child) => ({ ...child, epoch: child.epoch + 1 })],
+    ['a person: another reason', /^(?!tuning$)/, (child) => ({ ...child, reason: 'none' })],
+  ])('is found out where somebody changed the child of %s', async (_who, actor, change) => {
+    const events = await tuned();
+    const place = events.findIndex((event) => event.type === 'policy-tuned' && actor.test(event.actor));
+    const child = events[place];
+    if (child?.type !== 'policy-tuned') throw new Error('there is no such child');
+    expect(replay(events).disagreements).toEqual([]);
+    const { disagreements } = replay(events.with(place, change(child)));
+    expect(disagreements.map(({ index }) => index)).toContain(place);
+  });
+
+  it('is found out where a child stands in the log that no step asked for', async () => {
+    const events = await tuned();
+    const place = events.findLastIndex((event) => event.type === 'policy-tuned');
+    const child = events[place];
+    if (child?.type !== 'policy-tuned') throw new Error('there is no child');
+    const { policy, epoch } = child;
+    const forged = { ...child, policy: { ...policy, digest: 'sha256:0' }, text: 'forged', epoch: epoch + 1 };
+    const { disagreements } = replay(events.toSpliced(place + 1, 0, forged));
+    expect(disagreements[0]).toMatchObject({ index: place + 1, derived: undefined });
+  });
+
   it('looks once in a period, though the controller asks more often: what was seen until then is gone', async () => {
     const room = await openControlRoom();
     const { tuner } = fakeTuner();

@@ -47,6 +47,24 @@ describe('a wall clock that jumps', () => {
     expect(rolloutOf({ leading }).observedMs).toBeGreaterThan(observedMs + MINUTE_MS);
   });
 
+  it('back, of the broker, stops no look: the log goes on from the latest time that it has', async () => {
+    const scene = await rolling();
+    await toCanary(scene);
+    const { observedMs, lastLookMs } = rolloutOf(scene);
+    await scene.room.world.settle(scene.leading.stage.close());
+    const bus = scene.room.world.connect();
+    const read = bus.read.bind(bus);
+    bus.read = (options, take) =>
+      read(options, (records) =>
+        take(records.map((record) => ({ ...record, timestampMs: record.timestampMs - HOUR_MS }))),
+      );
+    const leading = await scene.next({ bus });
+    await scene.room.world.clock.advanceBy(2 * MINUTE_MS);
+    const now = rolloutOf({ leading });
+    expect(now.observedMs).toBeGreaterThan(observedMs + MINUTE_MS);
+    expect(now.lastLookMs).toBeGreaterThan(lastLookMs);
+  });
+
   it.each([3, -3])(
     'by %i h, from one leader to the next, ends no hold of a minute, and none that is due later',
     async (jumpHours) => {

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
 import { memoryControlServer } from '../../../src/adapters/memory/control-store.ts';
 import { loadSettings } from '../../../src/config/load-settings.ts';
-import type { PublishedVersion } from '../../../src/contracts/records.ts';
+import { packageVersion } from '../../../src/config/package-version.ts';
+import type { PoolStatus } from '../../../src/contracts/records.ts';
 import { topicSpecs } from '../../../src/contracts/topic-specs.ts';
 import { createTopicDelay } from '../../../src/core/latency/topic-delay.ts';
 import { CATALOGUE_SCOPE, writeCatalogue } from '../../../src/core/model/catalogue.ts';
@@ -15,9 +16,9 @@ import { publishedModel, sha256 } from '../core/model/model.fixture.ts';
 import { noLibrary } from '../stages/accelerator-worker/library.fixture.ts';
 import { codecs, topics } from '../stages/records.fixture.ts';
 
-/** What a worker that these settings wire says of a version that nobody signed. */
-async function saidOf(controller: Readonly<Record<string, boolean>>): Promise<PublishedVersion | undefined> {
-  const overrides = { 'worker.backend': 'immediate', fleet: 'examples/fleets/one-pool.yaml', ...controller };
+/** What a worker that these settings wire says of itself, and of a version that nobody signed. */
+async function saidOf(changes: Readonly<Record<string, boolean | string>>): Promise<PoolStatus | undefined> {
+  const overrides = { 'worker.backend': 'immediate', fleet: 'examples/fleets/one-pool.yaml', ...changes };
   const { settings } = loadSettings({}, overrides);
   const world = new MemoryWorld();
   const { clock, telemetry } = world;
@@ -33,12 +34,12 @@ async function saidOf(controller: Readonly<Record<string, boolean>>): Promise<Pu
   const stable = { digest: sha256(text), name: 'models', version: 1 };
   await world.settle(store.putDocument(stable.digest, Buffer.from(text)));
   await world.settle(store.writePointer(CATALOGUE_SCOPE, { epoch: 1, term: 1, stable, canary: undefined }));
-  let said: PublishedVersion | undefined;
+  let said: PoolStatus | undefined;
   await world.settle(
     outside.read({ topics: [topics.fixed('pool-status')], startAt: 'earliest' }, (records) => {
       for (const { value } of records) {
         const decoded = codecs.for('PoolStatus').decode(value);
-        if (decoded.status === 'ok') said = decoded.value.published[0] ?? said;
+        if (decoded.status === 'ok' && decoded.value.published.length > 0) said = decoded.value;
       }
     }),
   );
@@ -59,13 +60,19 @@ async function saidOf(controller: Readonly<Record<string, boolean>>): Promise<Pu
 }
 
 it('a worker takes model versions by the same settings as a router policies', async () => {
-  expect(await saidOf({})).toMatchObject({
+  const published = async (changes: Parameters<typeof saidOf>[0]) => (await saidOf(changes))?.published[0];
+  expect(await published({})).toMatchObject({
     status: 'FAILED',
     reason: 'signature: nobody signed it, and this worker takes nothing unsigned',
   });
   // then it asks its library, which has none
-  expect(await saidOf({ 'controller.acceptUnsigned': true })).toMatchObject({
+  expect(await published({ 'controller.acceptUnsigned': true })).toMatchObject({
     status: 'FAILED',
     reason: 'there is no library',
   });
+});
+
+it('a worker says which build it is: what the setting says, or else the version of the package', async () => {
+  expect((await saidOf({}))?.build).toBe(packageVersion());
+  expect((await saidOf({ 'worker.build': 'sha256:abc' }))?.build).toBe('sha256:abc');
 });
