@@ -25,6 +25,9 @@ export const OP = {
   i16x8Bitmask: vector(0x84),
   i16x8Narrow: vector(0x85),
   i16x8Add: vector(0x8e),
+  f32x4Add: vector(0xe4),
+  /** Of a pair the second where the first is less, else the first: a NaN there stays. */
+  f32x4PseudoMax: vector(0xeb),
   relaxedMultiplyAdd: vector(0x105),
 } as const satisfies Readonly<Record<string, Code>>;
 
@@ -59,9 +62,14 @@ export function store(offset: number): Code {
   return [...vector(0x0b), 2, ...unsigned(offset)];
 }
 
-/** The number of four bytes at the address on the stack, in all four lanes. */
-export function loadSplat(): Code {
-  return [...vector(0x09), 2, 0];
+/** The number of four bytes at the address on the stack and so many bytes, in all four lanes. */
+export function loadSplat(offset = 0): Code {
+  return [...vector(0x09), 2, ...unsigned(offset)];
+}
+
+/** The whole number of four bytes at the address on the stack and so many bytes. */
+export function i32Load(offset: number): Code {
+  return [0x28, 2, ...unsigned(offset)];
 }
 
 /** A vector of sixteen given bytes. */
