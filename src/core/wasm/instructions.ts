@@ -9,14 +9,18 @@ export const OP = {
   end: [0x0b],
   i32Load16: [0x2f, 1, 0],
   i32Eqz: [0x45],
+  i64Eq: [0x51],
   i32LtU: [0x49],
   i32Popcnt: [0x69],
   i32Add: [0x6a],
   i32Sub: [0x6b],
   i32Mul: [0x6c],
   i32And: [0x71],
+  i32Xor: [0x73],
   i32Shl: [0x74],
   i32ShrU: [0x76],
+  /** Of where to, where from, and how many bytes. */
+  memoryCopy: [0xfc, 10, 0, 0],
   i32x4GtS: vector(0x3b),
   f32x4Ne: vector(0x42),
   v128And: vector(0x4e),
@@ -43,9 +47,13 @@ export function tee(local: number): Code {
   return [0x22, local];
 }
 
-/** Of a number of at least 0. */
+/** Of a whole number of 32 bits, with a sign or without. */
 export function i32(value: number): Code {
-  return [0x41, ...signed(value)];
+  return [0x41, ...signed(value | 0)];
+}
+
+export function branch(depth: number): Code {
+  return [0x0c, depth];
 }
 
 /** Branches out of so many blocks and one more, or to the beginning of the loop that is that one. */
@@ -70,6 +78,14 @@ export function loadSplat(offset = 0): Code {
 /** The whole number of four bytes at the address on the stack and so many bytes. */
 export function i32Load(offset: number): Code {
   return [0x28, 2, ...unsigned(offset)];
+}
+
+export function i32Store(offset: number): Code {
+  return [0x36, 2, ...unsigned(offset)];
+}
+
+export function i64Load(offset: number): Code {
+  return [0x29, 2, ...unsigned(offset)];
 }
 
 /** A vector of sixteen given bytes. */
