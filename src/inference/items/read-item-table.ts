@@ -113,23 +113,33 @@ async function readChecked(
   if (manifest.datatype === 'float32') checkFinite(label, manifest, bytes);
 }
 
+const ENTRY_WORDS = ENTRY_BYTES / 4;
+
 /**
- * Puts each entry's id and row side by side, where the file has all rows before all ids: a lookup then waits for one place of the two. Entries begin where
- * the rows did; an entry is written after the ids in its place were read.
+ * Puts each entry's id and row side by side, where the file has all rows before all ids: a lookup then waits for one place of the two. In place, cycle by
+ * cycle of the permutation: a copy of millions of rows would stay with the process.
  */
 function joinEntries(manifest: Manifest, buffer: SharedArrayBuffer): void {
   const { rowOf, ids } = layoutOf(manifest);
   const { rows } = manifest;
-  const rowOfEntry = new Uint32Array(buffer, rowOf, rows).slice();
-  const halves = new Uint32Array(buffer, ids, 2 * rows);
-  const words = ENTRY_BYTES / 4;
-  const entries = new Uint32Array(buffer, rowOf, words * rows);
-  for (let entry = 0; entry < rows; entry += 1) {
-    const low = halves[2 * entry] ?? 0;
-    const high = halves[2 * entry + 1] ?? 0;
-    entries[words * entry] = low;
-    entries[words * entry + 1] = high;
-    entries[words * entry + 2] = rowOfEntry[entry] ?? 0;
+  const count = ENTRY_WORDS * rows;
+  const words = new Uint32Array(buffer, rowOf, Math.max(count, (ids - rowOf) / 4 + 2 * rows));
+  words.copyWithin(rows, (ids - rowOf) / 4);
+  const moved = new Uint32Array(Math.ceil(count / 32));
+  const isMoved = (word: number): boolean => ((moved[word >>> 5] ?? 0) & (1 << (word & 31))) !== 0;
+  const sourceOf = (word: number): number => {
+    const entry = Math.floor(word / ENTRY_WORDS);
+    const part = word - ENTRY_WORDS * entry;
+    return part === 2 ? entry : rows + 2 * entry + part;
+  };
+  for (let start = 0; start < count; start += 1) {
+    if (isMoved(start)) continue;
+    const first = words[start] ?? 0;
+    for (let to = start, from = sourceOf(to); ; to = from, from = sourceOf(to)) {
+      moved[to >>> 5] = (moved[to >>> 5] ?? 0) | (1 << (to & 31));
+      words[to] = from === start ? first : (words[from] ?? 0);
+      if (from === start) break;
+    }
   }
 }
 
