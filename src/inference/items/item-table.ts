@@ -19,8 +19,8 @@ export interface FoundRows {
 const CACHE_LINE_VALUES = 16;
 
 /**
- * One item table in memory, read-only, over a buffer that the threads of a process may share. Finding and copying go over all candidates step by
- * step and not candidate by candidate: reads that do not wait for each other lie side by side, so that the processor has many under way at once.
+ * One item table in memory, for one thread at a time: a call's ids, places and rows lie behind the table. Finding and copying go over all candidates step
+ * by step and not candidate by candidate: reads that do not wait for each other lie side by side, so that the processor has many under way at once.
  */
 export class ItemTable {
   readonly manifest: Manifest;
