@@ -31,14 +31,14 @@ export function unsigned(value: number): number[] {
   return bytes;
 }
 
-/** LEB128 of a number of at least 0: the sixth bit of the last byte is its sign. */
+/** LEB128 of a whole number of 32 bits with its sign, which is the sixth bit of the last byte. */
 export function signed(value: number): number[] {
   const bytes: number[] = [];
   let rest = value;
-  while (rest > 0x3f) {
+  while (rest > 0x3f || rest < -0x40) {
     bytes.push((rest & 0x7f) | 0x80);
-    rest >>>= 7;
+    rest >>= 7;
   }
-  bytes.push(rest);
+  bytes.push(rest & 0x7f);
   return bytes;
 }

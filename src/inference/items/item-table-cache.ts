@@ -3,9 +3,11 @@ import { MillraceError } from '../../core/errors.ts';
 import { ItemTable } from './item-table.ts';
 import type { LoadAnswer, LoadOrder } from './load-messages.ts';
 import { type DescribedTable, readManifest, type TablePlace } from './read-item-table.ts';
+import type { TableMemory } from './table-memory.ts';
 
 const YOUNG_GENERATION_MB = 2;
-export const TABLE_BYTES_MAX = 4 * 1024 ** 3;
+/** What 32 bits address, but for what calls need beside the table. */
+export const TABLE_BYTES_MAX = 4 * 1024 ** 3 - 16 * 1024 ** 2;
 
 /** The item tables of a process: whoever asks for the same one gets the same memory. A table that nobody holds any more is let go. */
 export class ItemTableCache {
@@ -23,8 +25,8 @@ export class ItemTableCache {
     const held = this.#held.get(digest)?.deref() ?? this.#loading.get(digest);
     if (held !== undefined) return held;
     const loading = readAside({ place, manifest, bytesMax: this.#bytesMax })
-      .then((buffer) => {
-        const table = new ItemTable(manifest, buffer);
+      .then((memory) => {
+        const table = new ItemTable(manifest, memory);
         this.#held.set(digest, new WeakRef(table));
         return table;
       })
@@ -39,7 +41,7 @@ export class ItemTableCache {
   }
 }
 
-function readAside(order: LoadOrder): Promise<SharedArrayBuffer> {
+function readAside(order: LoadOrder): Promise<TableMemory> {
   const host = import.meta.url.endsWith('.ts') ? './load-host.ts' : './load-host.js';
   const worker = new Worker(new URL(host, import.meta.url), {
     workerData: order,
@@ -48,7 +50,7 @@ function readAside(order: LoadOrder): Promise<SharedArrayBuffer> {
   });
   return new Promise((resolve, reject) => {
     worker.once('message', (answer: LoadAnswer) => {
-      if (answer.kind === 'read') resolve(answer.buffer);
+      if (answer.kind === 'read') resolve(answer.memory);
       else
         reject(
           new MillraceError(

@@ -1,8 +1,10 @@
 import { int64Of } from '../../core/request/item-id.ts';
 import type { Tensor } from '../../core/request/tensor.ts';
-import { hashBytes, hashInt64 } from './item-hash.ts';
+import { hashBytes } from './item-hash.ts';
 import { bucketOf } from './item-index.ts';
 import { ELEMENT_BYTES, layoutOf, type Manifest, shiftOf } from './manifest.ts';
+import { type TableFunctions, tableFunctions } from './table-code.ts';
+import { FOUND_AT_ONCE, scratchOf, type TableMemory, type TableScratch } from './table-memory.ts';
 
 /** Where the candidates of one request lie in a table. */
 export interface FoundRows {
@@ -17,8 +19,8 @@ export interface FoundRows {
 const CACHE_LINE_VALUES = 16;
 
 /**
- * One item table in memory, read-only, over a buffer that the threads of a process may share. Finding and copying go over all candidates step by
- * step and not candidate by candidate: reads that do not wait for each other lie side by side, so that the processor has many under way at once.
+ * One item table in memory, for one thread at a time: a call's ids, places and rows lie behind the table. Finding and copying go over all candidates step
+ * by step and not candidate by candidate: reads that do not wait for each other lie side by side, so that the processor has many under way at once.
  */
 export class ItemTable {
   readonly manifest: Manifest;
@@ -28,8 +30,11 @@ export class ItemTable {
   readonly #rowOf: Uint32Array;
   readonly #idOffsets: Uint32Array;
   readonly #idBytes: Uint8Array;
-  /** INT64 ids, low half first. */
-  readonly #idHalves: Uint32Array;
+  readonly #bytes: Uint8Array;
+  readonly #scratch: TableScratch;
+  /** UINT32, of the scratch. */
+  readonly #scratchRows: Uint32Array;
+  readonly #functions: TableFunctions;
   readonly #width: number;
   /** INT8 only, a column each. */
   readonly #scales: Float64Array;
@@ -40,19 +45,28 @@ export class ItemTable {
   /** What was read ahead; it only keeps the reads from being left out. */
   #ahead = 0;
 
-  constructor(manifest: Manifest, buffer: SharedArrayBuffer) {
+  constructor(manifest: Manifest, memory: TableMemory) {
     const layout = layoutOf(manifest);
-    const { rows, buckets, ids, idBytes } = manifest;
+    const { buffer } = memory;
+    const { rows, columns, datatype, buckets, ids, idBytes } = manifest;
+    const rowBytes = columns.length * ELEMENT_BYTES[datatype];
     this.manifest = manifest;
     this.#buffer = buffer;
-    this.#width = manifest.columns.length;
+    this.#width = columns.length;
     this.#scales = Float64Array.from(manifest.scales ?? []);
     this.#shift = shiftOf(buckets);
     this.#directory = new Uint32Array(buffer, layout.directory, buckets + 1);
-    this.#rowOf = new Uint32Array(buffer, layout.rowOf, rows);
+    this.#rowOf = new Uint32Array(buffer, layout.rowOf, ids === 'BYTES' ? rows : 0);
     this.#idOffsets = new Uint32Array(buffer, layout.idOffsets, ids === 'BYTES' ? rows + 1 : 0);
     this.#idBytes = new Uint8Array(buffer, layout.ids, idBytes);
-    this.#idHalves = new Uint32Array(buffer, layout.ids, ids === 'INT64' ? 2 * rows : 0);
+    this.#bytes = new Uint8Array(buffer);
+    this.#scratch = scratchOf(manifest.bytes, rowBytes);
+    this.#scratchRows = new Uint32Array(buffer, this.#scratch.rows, FOUND_AT_ONCE);
+    const { directory, rowOf: entries } = layout;
+    this.#functions = tableFunctions(
+      { directory, entries, shift: this.#shift, nowhere: rows, rowBytes, scratch: this.#scratch },
+      memory,
+    );
   }
 
   /** As results name it. */
@@ -78,47 +92,16 @@ export class ItemTable {
 
   /** Writes the rows as FP32 [rows.length, width] at `offset`, a multiple of 8. */
   write(rows: Uint32Array, target: ArrayBuffer, offset: number): void {
-    const { datatype } = this.manifest;
-    this.#readAhead(rows, this.#width * ELEMENT_BYTES[datatype]);
-    if (datatype === 'int8') this.#writeScaled(rows, target, offset);
-    else if (this.#width % 2 === 0) this.#writePairs(rows, target, offset);
-    else this.#writeSingles(rows, target, offset);
+    if (this.manifest.datatype === 'float32') this.#writeFloats(rows, target, offset);
+    else this.#writeScaled(rows, target, offset);
   }
 
   #findInt64(contents: Uint8Array, rows: Uint32Array): void {
-    const count = rows.length;
-    this.#makeRoom(count);
-    const wanted = this.#wanted;
-    const from = this.#from;
-    const until = this.#until;
-    new Uint8Array(wanted.buffer).set(contents.subarray(0, 8 * count));
-    const directory = this.#directory;
-    const halves = this.#idHalves;
-    const rowOf = this.#rowOf;
-    const shift = this.#shift;
-    for (let k = 0; k < count; k += 1) {
-      const bucket = bucketOf(hashInt64(wanted[2 * k] ?? 0, wanted[2 * k + 1] ?? 0), shift);
-      from[k] = directory[bucket] ?? 0;
-      until[k] = directory[bucket + 1] ?? 0;
-    }
-    let ahead = 0;
-    for (let k = 0; k < count; k += 1) {
-      const entry = from[k] ?? 0;
-      ahead ^= (halves[2 * entry] ?? 0) ^ (rowOf[entry] ?? 0);
-    }
-    this.#ahead ^= ahead;
-    const nowhere = this.manifest.rows;
-    for (let k = 0; k < count; k += 1) {
-      const low = wanted[2 * k];
-      const high = wanted[2 * k + 1];
-      const end = until[k] ?? 0;
-      let row = nowhere;
-      for (let entry = from[k] ?? 0; entry < end; entry += 1) {
-        if (halves[2 * entry] !== low || halves[2 * entry + 1] !== high) continue;
-        row = rowOf[entry] ?? nowhere;
-        break;
-      }
-      rows[k] = row;
+    for (let done = 0; done < rows.length; done += FOUND_AT_ONCE) {
+      const count = Math.min(FOUND_AT_ONCE, rows.length - done);
+      this.#bytes.set(contents.subarray(8 * done, 8 * (done + count)), this.#scratch.ids);
+      this.#functions.find(count);
+      rows.set(this.#scratchRows.subarray(0, count), done);
     }
   }
 
@@ -216,30 +199,20 @@ export class ItemTable {
     this.#ahead ^= ahead;
   }
 
-  /** Two values at a time. No two finite FP32 values look like a NaN of FP64, whose bits a copy might change. */
-  #writePairs(rows: Uint32Array, target: ArrayBuffer, offset: number): void {
-    const pairs = this.#width / 2;
-    const source = new Float64Array(this.#buffer, 0, (this.manifest.rows + 1) * pairs);
-    const out = new Float64Array(target, offset, rows.length * pairs);
-    let to = 0;
-    for (let k = 0; k < rows.length; k += 1) {
-      const end = ((rows[k] ?? 0) + 1) * pairs;
-      for (let from = end - pairs; from < end; from += 1, to += 1) out[to] = source[from] ?? 0;
-    }
-  }
-
-  #writeSingles(rows: Uint32Array, target: ArrayBuffer, offset: number): void {
-    const width = this.#width;
-    const source = new Float32Array(this.#buffer, 0, (this.manifest.rows + 1) * width);
-    const out = new Float32Array(target, offset, rows.length * width);
-    let to = 0;
-    for (let k = 0; k < rows.length; k += 1) {
-      const end = ((rows[k] ?? 0) + 1) * width;
-      for (let from = end - width; from < end; from += 1, to += 1) out[to] = source[from] ?? 0;
+  #writeFloats(rows: Uint32Array, target: ArrayBuffer, offset: number): void {
+    const { out, outRows } = this.#scratch;
+    const rowBytes = 4 * this.#width;
+    const into = new Uint8Array(target, offset, rows.length * rowBytes);
+    for (let done = 0; done < rows.length; done += outRows) {
+      const some = rows.subarray(done, done + outRows);
+      this.#scratchRows.set(some);
+      this.#functions.copy(some.length);
+      into.set(this.#bytes.subarray(out, out + some.length * rowBytes), done * rowBytes);
     }
   }
 
   #writeScaled(rows: Uint32Array, target: ArrayBuffer, offset: number): void {
+    this.#readAhead(rows, this.#width);
     const width = this.#width;
     const scales = this.#scales;
     const source = new Int8Array(this.#buffer, 0, (this.manifest.rows + 1) * width);

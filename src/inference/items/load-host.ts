@@ -6,7 +6,7 @@ import { readRows } from './read-item-table.ts';
 
 async function load({ place, manifest, bytesMax }: LoadOrder): Promise<LoadAnswer> {
   try {
-    return { kind: 'read', buffer: await readRows(place, manifest, bytesMax) };
+    return { kind: 'read', memory: await readRows(place, manifest, bytesMax) };
   } catch (error) {
     const isRefusal = error instanceof MillraceError && error.code === 'INVALID_MODEL';
     return {

@@ -1,5 +1,6 @@
 import type { Manifest } from './manifest.ts';
 import type { TablePlace } from './read-item-table.ts';
+import type { TableMemory } from './table-memory.ts';
 
 export interface LoadOrder {
   place: TablePlace;
@@ -8,7 +9,7 @@ export interface LoadOrder {
 }
 
 export type LoadAnswer =
-  | { kind: 'read'; buffer: SharedArrayBuffer }
+  | { kind: 'read'; memory: TableMemory }
   | { kind: 'refused'; message: string }
   /** Not the table's fault. */
   | { kind: 'failed'; message: string };

@@ -7,7 +7,9 @@ import { checkDigest } from '../repository/check-digest.ts';
 import { parseAs, readJson } from '../repository/parse-file.ts';
 import { openToRead, pathInside, readInside } from '../repository/version-files.ts';
 import { checkIndex } from './check-index.ts';
-import { layoutOf, type Manifest, manifestSchema, TABLE_LIMITS } from './manifest.ts';
+import { ELEMENT_BYTES, layoutOf, type Manifest, manifestSchema, TABLE_LIMITS } from './manifest.ts';
+import { ENTRY_BYTES } from './table-code.ts';
+import { scratchOf, type TableMemory, tableMemory } from './table-memory.ts';
 
 const CHUNK_BYTES = 1024 * 1024;
 
@@ -70,7 +72,7 @@ export async function readRows(
   { root, folder, table }: TablePlace,
   manifest: Manifest,
   bytesMax: number,
-): Promise<SharedArrayBuffer> {
+): Promise<TableMemory> {
   const label = `${folder}/${rowsFile(table)}`;
   if (manifest.bytes > bytesMax)
     throw new MillraceError('INVALID_MODEL', `${label} is too large`, {
@@ -82,17 +84,23 @@ export async function readRows(
     const stat = await file.stat();
     if (!stat.isFile()) throw new MillraceError('INVALID_MODEL', `${label} is not a file`);
     if (stat.size !== manifest.bytes) throw wrongSize(label, stat.size, manifest.bytes);
-    const buffer = await readChecked(file, label, manifest);
-    checkIndex(label, manifest, buffer);
-    return buffer;
+    const rowBytes = manifest.columns.length * ELEMENT_BYTES[manifest.datatype];
+    const memory = tableMemory(scratchOf(manifest.bytes, rowBytes).bytes);
+    await readChecked(file, label, manifest, new Uint8Array(memory.buffer, 0, manifest.bytes));
+    checkIndex(label, manifest, memory.buffer);
+    if (manifest.ids === 'INT64') joinEntries(manifest, memory.buffer);
+    return memory;
   } finally {
     await file.close();
   }
 }
 
-async function readChecked(file: FileHandle, label: string, manifest: Manifest): Promise<SharedArrayBuffer> {
-  const buffer = new SharedArrayBuffer(manifest.bytes);
-  const bytes = new Uint8Array(buffer);
+async function readChecked(
+  file: FileHandle,
+  label: string,
+  manifest: Manifest,
+  bytes: Uint8Array,
+): Promise<void> {
   const hash = createHash('sha256');
   for (let at = 0; at < bytes.length; ) {
     const { bytesRead } = await file.read(bytes, at, Math.min(CHUNK_BYTES, bytes.length - at), at);
@@ -103,7 +111,36 @@ async function readChecked(file: FileHandle, label: string, manifest: Manifest):
   const digest = `sha256:${hash.digest('hex')}`;
   checkDigest(label, digest, { digest: manifest.digest, by: 'description' });
   if (manifest.datatype === 'float32') checkFinite(label, manifest, bytes);
-  return buffer;
+}
+
+const ENTRY_WORDS = ENTRY_BYTES / 4;
+
+/**
+ * Puts each entry's id and row side by side, where the file has all rows before all ids: a lookup then waits for one place of the two. In place, cycle by
+ * cycle of the permutation: a copy of millions of rows would stay with the process.
+ */
+function joinEntries(manifest: Manifest, buffer: SharedArrayBuffer): void {
+  const { rowOf, ids } = layoutOf(manifest);
+  const { rows } = manifest;
+  const count = ENTRY_WORDS * rows;
+  const words = new Uint32Array(buffer, rowOf, Math.max(count, (ids - rowOf) / 4 + 2 * rows));
+  words.copyWithin(rows, (ids - rowOf) / 4);
+  const moved = new Uint32Array(Math.ceil(count / 32));
+  const isMoved = (word: number): boolean => ((moved[word >>> 5] ?? 0) & (1 << (word & 31))) !== 0;
+  const sourceOf = (word: number): number => {
+    const entry = Math.floor(word / ENTRY_WORDS);
+    const part = word - ENTRY_WORDS * entry;
+    return part === 2 ? entry : rows + 2 * entry + part;
+  };
+  for (let start = 0; start < count; start += 1) {
+    if (isMoved(start)) continue;
+    const first = words[start] ?? 0;
+    for (let to = start, from = sourceOf(to); ; to = from, from = sourceOf(to)) {
+      moved[to >>> 5] = (moved[to >>> 5] ?? 0) | (1 << (to & 31));
+      words[to] = from === start ? first : (words[from] ?? 0);
+      if (from === start) break;
+    }
+  }
 }
 
 function checkFinite(label: string, manifest: Manifest, bytes: Uint8Array): void {

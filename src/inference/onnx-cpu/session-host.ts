@@ -6,9 +6,12 @@ import { parentPort } from 'node:worker_threads';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { elementCount } from '../../core/request/tensor.ts';
 import type { GraphValue, SlabTensor } from '../graph-call.ts';
+import type { IndexedLayers } from '../indexed-layers/indexed-layers.ts';
+import type { InputRows } from '../indexed-layers/plan-layers.ts';
 import { padEmpty } from '../padding.ts';
 import type { FirstLayer } from '../sparse-kernel/first-layer.ts';
 import type {
+  LayersSession,
   Provider,
   SessionAnswer,
   SessionCall,
@@ -18,12 +21,14 @@ import type {
   SparseSession,
 } from './messages.ts';
 
-interface OpenSession {
+interface RuntimeSession {
   session: InferenceSession;
   provider: Provider;
   /** Products that are computed before it, over non-zeros. */
   firstLayer?: FirstLayer;
 }
+
+type OpenSession = RuntimeSession | { layers: IndexedLayers };
 
 const sessions = new Map<number, OpenSession>();
 let created = 0;
@@ -45,8 +50,7 @@ async function obey(command: SessionCommand): Promise<SessionAnswer> {
       case 'run':
         return await run(command);
       case 'release':
-        await sessions.get(command.session)?.session.release();
-        sessions.delete(command.session);
+        await release(command.session);
         return { kind: 'released' };
     }
   } catch (error) {
@@ -57,6 +61,12 @@ async function obey(command: SessionCommand): Promise<SessionAnswer> {
   }
 }
 
+async function release(id: number): Promise<void> {
+  const open = sessions.get(id);
+  sessions.delete(id);
+  if (open !== undefined && 'session' in open) await open.session.release();
+}
+
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
@@ -65,16 +75,27 @@ async function create({
   graph,
   options,
   sparseInputs,
+  inputRows,
 }: Extract<SessionCommand, { kind: 'create' }>): Promise<SessionAnswer> {
   const session = await openSession(graph, options);
   const signature = { inputs: values(session.inputMetadata), outputs: values(session.outputMetadata) };
+  const kept = keep({ session, provider: options.provider });
+  const layers = inputRows === undefined ? undefined : await openLayered(graph, inputRows);
   const answer = {
     kind: 'created' as const,
-    session: keep({ session, provider: options.provider }),
+    session: kept,
     signature,
+    ...(layers === undefined ? {} : { layers }),
   };
   if (sparseInputs === undefined) return answer;
   return { ...answer, sparse: await openSparse(graph, options, sparseInputs) };
+}
+
+async function openLayered(graph: Uint8Array, inputRows: InputRows): Promise<LayersSession | undefined> {
+  const { openLayers } = await import('../indexed-layers/open-layers.ts');
+  const opened = openLayers(graph, inputRows);
+  if (opened.kind === 'refused') return undefined;
+  return { session: keep({ layers: opened.layers }), work: opened.work };
 }
 
 function keep(open: OpenSession): number {
@@ -125,8 +146,12 @@ async function run(command: Extract<SessionCommand, { kind: 'run' }>): Promise<S
   const startedMs = nowMs();
   const open = sessions.get(command.session);
   if (open === undefined) throw new RangeError(`there is no session ${command.session}`);
-  const { session, provider, firstLayer } = open;
   const { slab, feeds, outputs } = command;
+  if ('layers' in open) {
+    open.layers.run(slab, feeds, outputs);
+    return { kind: 'ran', slab, computeMs: nowMs() - startedMs };
+  }
+  const { session, provider, firstLayer } = open;
   if (provider === 'webgpu' && outputs.every(({ dims }) => elementCount(dims) === 0))
     return { kind: 'ran', slab, computeMs: 0 };
   const tensors: Record<string, Tensor> = {};

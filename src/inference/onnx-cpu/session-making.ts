@@ -1,12 +1,15 @@
 import { cutText } from '../../core/cut-text.ts';
 import { MillraceError } from '../../core/errors.ts';
+import { type InputContract, isSequence } from '../../core/request/family.ts';
 import { checkGraph } from '../check-graph.ts';
 import { checkGolden } from '../golden-check.ts';
-import type { RunGraph, RunKernel } from '../graph-call.ts';
+import type { GraphCall, RunGraph, RunKernel } from '../graph-call.ts';
+import { isSmallBatch } from '../indexed-layers/layer-plan.ts';
+import type { InputRows } from '../indexed-layers/plan-layers.ts';
 import type { Golden } from '../repository/golden.ts';
 import type { ModelVersion } from '../repository/model-version.ts';
 import type { ModelRepository } from '../repository/open-repository.ts';
-import type { Provider, SparseSession } from './messages.ts';
+import type { LayersSession, Provider, SparseSession } from './messages.ts';
 import type { SessionThread } from './session-thread.ts';
 
 /** The sessions of one version. */
@@ -69,15 +72,18 @@ export class SessionMaking {
         provider: this.#options.provider ?? 'cpu',
       },
       ...(isSparseWanted ? { sparseInputs: this.#candidateInputs() } : {}),
+      ...this.#layersWanted(),
     });
     if (answer.kind === 'failed') throw noSession(this.#version, answer.message);
-    const { session, signature, sparse } = answer;
+    const { session, signature, sparse, layers } = answer;
     this.#made.push(session);
     if (sparse !== undefined && 'session' in sparse) this.#made.push(sparse.session);
+    if (layers !== undefined) this.#made.push(layers.session);
     try {
       checkGraph(this.#version, signature);
       await this.#checkGolden(golden, session);
-      return await this.#sessions(session, sparse, golden);
+      const dense = await this.#dense(session, layers, golden);
+      return await this.#sessions(dense, sparse, golden);
     } catch (error) {
       await this.#release();
       throw error;
@@ -86,12 +92,12 @@ export class SessionMaking {
 
   /** A sparse session that computes something else than the golden cases is refused, and the version is not. */
   async #sessions(
-    dense: number,
+    dense: RunGraph,
     sparse: SparseSession | undefined,
     golden: Golden,
   ): Promise<VersionSessions> {
     const refusedKernels = new Map<string, string>();
-    const runs = new Map([['dense', this.#running(dense)]]);
+    const runs = new Map([['dense', dense]]);
     if (sparse !== undefined && 'refused' in sparse) refusedKernels.set('sparse', sparse.refused);
     if (sparse !== undefined && 'session' in sparse) {
       await this.#checkGolden(golden, sparse.session).then(
@@ -108,6 +114,21 @@ export class SessionMaking {
       refusedKernels,
       release: () => this.#release(),
     };
+  }
+
+  /** Small batches go to the layers, where the version has them and they compute the golden cases, too. */
+  async #dense(session: number, layers: LayersSession | undefined, golden: Golden): Promise<RunGraph> {
+    const whole = this.#running(session);
+    if (layers === undefined) return whole;
+    const small = this.#running(layers.session);
+    const holds = await checkGolden(this.#version, golden, small, refused).then(
+      () => true,
+      () => false,
+    );
+    if (!holds) return whole;
+    const { request, candidate } = this.#inputRows();
+    return (call) =>
+      isSmallBatch(layers.work, rowsOf(call, request), rowsOf(call, candidate)) ? small(call) : whole(call);
   }
 
   #running(session: number): RunGraph {
@@ -129,9 +150,29 @@ export class SessionMaking {
     return this.#version.inputs.filter(({ side }) => side === 'candidate').map(({ name }) => name);
   }
 
+  #inputRows(): InputRows {
+    const on = (side: InputContract['side']): string[] =>
+      this.#version.inputs.filter((input) => input.side === side).map(({ name }) => name);
+    return { request: on('request'), candidate: on('candidate'), requestIndex: on('request-index')[0] ?? '' };
+  }
+
+  /** Of a version that can have them: the thread reads its file for them. */
+  #layersWanted(): { inputRows?: InputRows } {
+    const { inputs, tiles } = this.#version;
+    const isOnCpu = (this.#options.provider ?? 'cpu') === 'cpu';
+    const areRows = inputs.every(
+      (input) => input.side === 'request-index' || (input.datatype === 'FP32' && !isSequence(input)),
+    );
+    return isOnCpu && areRows && tiles === undefined ? { inputRows: this.#inputRows() } : {};
+  }
+
   async #release(): Promise<void> {
     for (const session of this.#made.splice(0)) await this.#thread.release(session);
   }
+}
+
+function rowsOf({ feeds }: GraphCall, inputs: readonly string[]): number {
+  return feeds.find(({ name }) => inputs.includes(name))?.dims[0] ?? 0;
 }
 
 function messageOf(error: unknown): string {

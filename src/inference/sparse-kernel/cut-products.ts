@@ -1,9 +1,8 @@
 import { floatOf, intOf } from '../onnx-file/attributes.ts';
-import { floatsOf } from '../onnx-file/constant.ts';
-import type { OnnxConstant, OnnxGraph, OnnxNode, OnnxValue } from '../onnx-file/graph.ts';
+import type { OnnxGraph, OnnxNode, OnnxValue } from '../onnx-file/graph.ts';
 import { TensorProto_DataType } from '../onnx-file/onnx-proto.ts';
+import { addendOf, biasOf, matrixOf, type ProductWeights } from '../onnx-file/product-weights.ts';
 import { INNER_MAX } from './kernel-layout.ts';
-import type { ProductWeights } from './sparse-product.ts';
 
 /** A product that was cut out of a graph. */
 export interface CutProduct extends ProductWeights {
@@ -42,7 +41,7 @@ export function cutProducts(graph: OnnxGraph, inputs: readonly string[]): Cut {
       return [node];
     }
     products.push(product);
-    return [restOf(node, product, addend(node, graph.constants, product.columns))];
+    return [restOf(node, product, addendOf(node, graph.constants, product.columns))];
   });
   if (products.length === 0) return { kind: 'refused', why: refusalOf(refusals) };
   return { kind: 'cut', rest: restGraph(graph, nodes, products), products };
@@ -99,62 +98,8 @@ function productOf(
   const { inner, columns } = weights;
   if (inner > INNER_MAX || columns > COLUMNS_MAX || inner * columns > WEIGHTS_MAX)
     return `its weights are [${inner}, ${columns}], of at most [${INNER_MAX}, ${COLUMNS_MAX}] and ${WEIGHTS_MAX} values`;
-  const added = addend(node, constants, weights.columns);
+  const added = addendOf(node, constants, weights.columns);
   if (added !== undefined && floatOf(node, 'beta', 1) !== 1) return `it scales ${added} by beta`;
   const output = `${node.outputs[0] ?? ''}, of non-zeros`;
   return { input, output, ...weights, bias: biasOf(node, constants, weights.columns) };
-}
-
-/** [K, H] with `alpha` in it. */
-function matrixOf(
-  node: OnnxNode,
-  { type, dims, bytes }: OnnxConstant,
-): Omit<ProductWeights, 'bias'> | undefined {
-  const values = floatsOf({ type, dims, bytes });
-  const [rows, columns] = dims;
-  if (values === undefined || rows === undefined || columns === undefined || dims.length > 2)
-    return undefined;
-  if (values.length === 0) return undefined;
-  const alpha = floatOf(node, 'alpha', 1);
-  if (alpha !== 1)
-    values.forEach((value, n) => {
-      values[n] = value * alpha;
-    });
-  if (node.op === 'MatMul' || intOf(node, 'transB', 0) === 0)
-    return { inner: rows, columns, weights: values };
-  return { inner: columns, columns: rows, weights: transposed(values, rows, columns) };
-}
-
-function transposed(values: Float32Array, rows: number, columns: number): Float32Array {
-  const turned = new Float32Array(values.length);
-  for (let row = 0; row < rows; row += 1)
-    for (let column = 0; column < columns; column += 1)
-      turned[column * rows + row] = values[row * columns + column] ?? 0;
-  return turned;
-}
-
-/** What Gemm adds alike to every row, with `beta` in it. */
-function biasOf(
-  node: OnnxNode,
-  constants: OnnxGraph['constants'],
-  columns: number,
-): Float32Array | undefined {
-  const values = sameInEveryRow(constants.get(node.inputs[2] ?? ''), columns);
-  const beta = floatOf(node, 'beta', 1);
-  return values?.map((value) => value * beta);
-}
-
-/** What Gemm adds that is not alike for all rows. */
-function addend(node: OnnxNode, constants: OnnxGraph['constants'], columns: number): string | undefined {
-  const name = node.op === 'Gemm' ? (node.inputs[2] ?? '') : '';
-  if (name === '' || sameInEveryRow(constants.get(name), columns) !== undefined) return undefined;
-  return name;
-}
-
-function sameInEveryRow(constant: OnnxConstant | undefined, columns: number): Float32Array | undefined {
-  const values = constant === undefined ? undefined : floatsOf(constant);
-  if (values === undefined || constant === undefined) return undefined;
-  if (constant.dims.slice(0, -1).some((size) => size !== 1)) return undefined;
-  if (values.length === columns) return values;
-  return values.length === 1 ? new Float32Array(columns).fill(values[0] ?? 0) : undefined;
 }

@@ -1,17 +1,6 @@
+import type { ProductWeights } from '../onnx-file/product-weights.ts';
 import { kernelModule } from './kernel-code.ts';
 import { bytesFor, type KernelLayout, kernelLayout, placesByMask } from './kernel-layout.ts';
-
-/** x · W + b, with W and b given. */
-export interface ProductWeights {
-  /** K: values in a row of x. */
-  inner: number;
-  /** H: values in a row of the result. */
-  columns: number;
-  /** FP32 [K, H]. */
-  weights: Float32Array;
-  /** FP32 [H]; none where `undefined`. */
-  bias?: Float32Array | undefined;
-}
 
 interface Memory {
   readonly buffer: ArrayBuffer;

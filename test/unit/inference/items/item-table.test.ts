@@ -140,6 +140,25 @@ describe('an item table', () => {
     );
   });
 
+  it.each([
+    ['a table of one row', 1, 3],
+    ['more candidates than are looked up at once', 900, 5],
+    ['rows of which few fit into a copy', 40, 4_000],
+    ['rows that end within a vector', 300, 259],
+  ])('gives the rows of %s', async (_, count, width) => {
+    const ids = Array.from({ length: count }, (__, n) => String(n * 1_000_003 - 7));
+    const rows = ids.map((___, n) => Array.from({ length: width }, (____, column) => n * 8_192 + column));
+    const table = await readTable({ ids, rows, defaultRow: { kind: 'zeros' } });
+    const asked = [...ids, '5', ...ids.toReversed(), ...ids];
+    const found = lookUp(table, numberIds(asked.map(BigInt)));
+    expect(found.unknown).toBe(1);
+    const zeros = new Array<number>(width).fill(0);
+    const wanted = [...rows, zeros, ...rows.toReversed(), ...rows];
+    const isOther = (row: number[], n: number): boolean =>
+      row.some((value, column) => value !== wanted[n]?.[column]);
+    expect(found.rows.findIndex(isOther)).toBe(-1);
+  });
+
   it('finds every one of many ids, numbers and texts', async () => {
     const count = 20_000;
     const numbers = Array.from({ length: count }, (_, i) => String(i * 1_000_003));

@@ -1,3 +1,4 @@
+import { float32, int64 } from '../../../../src/inference/onnx-file/constant.ts';
 import type { OnnxGraph } from '../../../../src/inference/onnx-file/graph.ts';
 import { intAttribute, intsAttribute } from '../../../../src/inference/onnx-file/write-graph.ts';
 import { GraphBuilder } from './graph-builder.ts';
@@ -49,6 +50,37 @@ export function perceptron(request: number, candidate: number, hidden: number): 
     graph: b.build({ from: b.node('MatMul', [first, b.weights([hidden, 2])]), shape: [2] }),
     groups: GROUPS,
   };
+}
+
+/** Layers of both sides of these widths, the last one's columns the scores: each a probability of its own, in one of the ways in which exporters write it. */
+export function layered(
+  request: number,
+  candidate: number,
+  widths: readonly number[],
+  { scores = 'sigmoid', seed = 1 }: { scores?: 'sigmoid' | 'reciprocal' | 'none'; seed?: number } = {},
+): Model {
+  const b = new GraphBuilder(seed);
+  const sides = [b.input('user', request), b.input('item', candidate)];
+  let x = b.node('Concat', sides, [intAttribute('axis', 1)]);
+  let inner = request + candidate;
+  widths.forEach((width, n) => {
+    const weights = b.weights([inner, width]);
+    x =
+      n % 2 === 0
+        ? b.node('Gemm', [x, weights, b.weights([width])])
+        : b.node('Add', [b.node('MatMul', [x, weights]), b.weights([width])]);
+    if (n < widths.length - 1) x = b.node('Relu', [x]);
+    inner = width;
+  });
+  const odds = (): string =>
+    b.node('Add', [b.node('Exp', [b.node('Neg', [x])]), b.constant(float32([], [1]))]);
+  if (scores === 'sigmoid') x = b.node('Sigmoid', [x]);
+  if (scores === 'reciprocal') x = b.node('Reciprocal', [odds()]);
+  const column = (n: number): string =>
+    b.node('Gather', [x, b.constant(int64([], [n]))], [intAttribute('axis', 1)]);
+  const from =
+    inner === 1 ? [b.node('Squeeze', [x, b.numbers(1)])] : Array.from({ length: inner }, (_, n) => column(n));
+  return { graph: b.build(...from.map((each) => ({ from: each, shape: [] }))), groups: GROUPS };
 }
 
 /** A layer of each side and their sum, as whoever writes the split by hand has it: two products without a bias, and what onnxruntime may make of them. */
