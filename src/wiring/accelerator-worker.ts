@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { packageVersion } from '../config/package-version.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Fleet } from '../core/policy/fleet.ts';
+import { poolOf } from '../core/policy/fleet-pools.ts';
 import { predictCostMs } from '../core/signals/cost-model.ts';
 import { costOf } from '../inference/cascade/cascade-cost.ts';
 import type { ModelRepository } from '../inference/repository/open-repository.ts';
@@ -13,7 +14,7 @@ import type { ModelLibrary } from '../ports/model-library.ts';
 import { createAcceleratorWorkerStage } from '../stages/accelerator-worker/stage.ts';
 import type { Stage, StageDeps } from '../stages/stage.ts';
 import type { FolderModels } from './backends.ts';
-import { digestOf, poolOf } from './policy-files.ts';
+import { digestOf } from './policy-files.ts';
 import { storeTrust } from './trusted-keys.ts';
 
 export async function startAcceleratorWorker(

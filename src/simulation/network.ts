@@ -1,12 +1,12 @@
-import type { MemoryConnection } from '../../src/adapters/memory/bus.ts';
-import type { Clock } from '../../src/ports/clock.ts';
+import type { MemoryConnection } from '../adapters/memory/bus.ts';
+import type { Clock } from '../ports/clock.ts';
 import type {
   InboundRecord,
   MessageBus,
   SubscribeOptions,
   Subscriber,
   Subscription,
-} from '../../src/ports/message-bus.ts';
+} from '../ports/message-bus.ts';
 
 /** How long a host's messages are under way. All that one host sends takes as long, so that its order stays. */
 export interface NetworkDelays {

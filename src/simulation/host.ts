@@ -1,6 +1,6 @@
-import type { MemoryConnection } from '../../src/adapters/memory/bus.ts';
-import type { Cancel, Clock } from '../../src/ports/clock.ts';
-import type { Stage } from '../../src/stages/stage.ts';
+import type { MemoryConnection } from '../adapters/memory/bus.ts';
+import type { Cancel, Clock } from '../ports/clock.ts';
+import type { Stage } from '../stages/stage.ts';
 
 /**
  * The clock of one host: its wall clock may be wrong and may jump, its monotonic clock started at a moment of its own, and when the host dies,
