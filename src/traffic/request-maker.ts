@@ -16,14 +16,22 @@ export interface RequestMaker {
 const SURFACES = ['feed', 'search', 'mail'] as const;
 const DAY_HOURS = 24;
 
+export interface RequestMakerOptions {
+  deadlineMs?: number;
+  model?: string;
+  /** Exponent of Zipf's law by which users are drawn; 0: all alike. Default 1. */
+  userSkew?: number;
+}
+
 /** Makes requests of the `ranker` family from the synthetic catalogue: a Zipf-popular user, popular candidates first. */
 export function createRequestMaker(
   catalogue: Catalogue,
   random: RandomStream,
-  options: { deadlineMs?: number; model?: string } = {},
+  options: RequestMakerOptions = {},
 ): RequestMaker {
+  const { userSkew = 1 } = options;
   const pickItem = cumulative(catalogue.popularity);
-  const pickUser = cumulative(catalogue.users.map((_, index) => 1 / (index + 1)));
+  const pickUser = cumulative(catalogue.users.map((_, index) => (index + 1) ** -userSkew));
   return {
     make(requestId, shape) {
       const user = catalogue.users[pickUser(random.next())] ?? firstUser(catalogue);
