@@ -2,18 +2,20 @@ import { Command } from 'commander';
 import { loadSettings } from '../config/load-settings.ts';
 import { packaged } from '../config/package-root.ts';
 import type { Settings } from '../config/settings.ts';
-import { readUserFile } from '../config/user-file.ts';
+import { fileError, readUserFile, userFilePath } from '../config/user-file.ts';
 import { MillraceError } from '../core/errors.ts';
 import { DocumentError } from '../core/policy/problem.ts';
 import { seededRandom } from '../core/random/seeded-random.ts';
 import type { ModelRepository } from '../inference/repository/open-repository.ts';
 import { parseSimulatedFleet } from '../simulation/fleet/parse-simulated-fleet.ts';
 import type { SimulatedFleet } from '../simulation/fleet/simulated-fleet.ts';
+import { withAvailability } from '../simulation/fleet/with-availability.ts';
 import { simulatePipeline } from '../simulation/pipeline/simulate-pipeline.ts';
 import { compareRuns } from '../simulation/report/compare.ts';
 import type { SimulationReport } from '../simulation/report/simulation-report.ts';
 import type { ActivePolicy } from '../stages/request-router/active-policy.ts';
 import { type Catalogue, readCatalogue } from '../traffic/catalogue.ts';
+import { readSpotAvailability } from '../traffic/import/spot-availability-json.ts';
 import { createRequestMaker } from '../traffic/request-maker.ts';
 import { DEFAULT_TRACE_MAPPING } from '../traffic/trace-inference-csv.ts';
 import type { TrafficPlan } from '../traffic/traffic-plan.ts';
@@ -27,6 +29,7 @@ import { planTraffic, type TrafficFlags } from './simulate-traffic.ts';
 interface SimulateFlags extends TrafficFlags {
   policy?: string[];
   fleet?: string;
+  spot?: string[];
   duration?: number;
   drain: number;
   deadline?: number;
@@ -53,6 +56,7 @@ function withOptions(command: Command): Command {
   return command
     .option('--policy <files...>', 'policies, each in runs of its own (default: the one of the settings)')
     .option('--fleet <file>', 'pools, speeds, capacity over time (default: the fleet of the settings)')
+    .option('--spot <pool=file...>', 'a pool has the workers that a record of spot availability lets it have')
     .option('--trace <file>', 'traffic of a trace; its first line says of which format it is')
     .option(
       '--rate <requests>',
@@ -118,8 +122,9 @@ function nonNegative(text: string): number {
 
 async function simulate(context: CliContext, flags: SimulateFlags): Promise<void> {
   const { settings } = loadSettings(context.environment);
-  const fleet = readSimulatedFleet(
+  const fleet = fleetOf(
     packaged(flags.fleet ?? settings.fleet, 'examples', 'fleets', 'embedded.yaml'),
+    flags.spot ?? [],
   );
   const files = flags.policy ?? [packaged(settings.policy, 'examples', 'policies', 'starter.yaml')];
   if (flags.compare && files.length < 2)
@@ -180,6 +185,35 @@ async function runSeeds(flags: SimulateFlags, of: RunOf): Promise<SimulationRepo
     );
   }
   return reports;
+}
+
+function fleetOf(file: string, spot: readonly string[]): SimulatedFleet {
+  let fleet = readSimulatedFleet(file);
+  for (const text of spot) {
+    const [pool = '', ...rest] = text.split('=');
+    const record = rest.join('=');
+    if (record === '')
+      throw new MillraceError('INVALID_CONFIG', '--spot is not valid', {
+        value: text,
+        allowed: 'pool=file, such as a100-spot=us-west-2a.json',
+      });
+    fleet = withAvailability(
+      fleet,
+      pool,
+      readingFile(record, () => readSpotAvailability(userFilePath(record))),
+    );
+  }
+  return fleet;
+}
+
+/** What the system says of a file is told as of any file that the user named. */
+function readingFile<T>(file: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof MillraceError) throw error;
+    throw fileError('the file cannot be read', file, error, 'read');
+  }
 }
 
 function readSimulatedFleet(file: string): SimulatedFleet {

@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
 import { MillraceError } from '../../core/errors.ts';
 
@@ -24,13 +24,14 @@ export class TraceFile {
    * @throws MillraceError INVALID_CONFIG for a line without an end; the system's error where the file cannot be read
    */
   *lines(): Generator<Line, void, void> {
+    // Before it is opened: a pipe that nobody writes to would hold that up for ever.
+    if (!statSync(this.path).isFile())
+      throw new MillraceError('INVALID_CONFIG', 'the trace is no file that can be read twice', {
+        value: this.path,
+        allowed: 'a file; no pipe, no device, no folder',
+      });
     const handle = openSync(this.path, 'r');
     try {
-      if (!fstatSync(handle).isFile())
-        throw new MillraceError('INVALID_CONFIG', 'the trace is no file that can be read twice', {
-          value: this.path,
-          allowed: 'a file; no pipe, no device',
-        });
       yield* this.#linesOf(handle);
     } finally {
       closeSync(handle);

@@ -65,6 +65,31 @@ describe('millrace simulate', () => {
     expect(err).toMatch(message);
   });
 
+  it('gives a pool the workers that a record of spot availability lets it have', async () => {
+    const file = temporaryFolder().write(
+      'spot.json',
+      '{"metadata": {"gap_seconds": 0.2}, "data": [1, 0, 1]}',
+    );
+    const { out } = await millrace([
+      'simulate',
+      '--rate',
+      '50',
+      '--duration',
+      '600ms',
+      '--spot',
+      `v100=${file}`,
+      '--json',
+    ]);
+    const { series } = (JSON.parse(out) as SimulationResult).runs[0] ?? {};
+    const v100 = series?.pools.find(({ pool }) => pool === 'v100');
+    expect(v100?.workers.map((workers, step) => [(step + 1) * (series?.stepMs ?? 0), workers])).toEqual(
+      [50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 550, 600].map((atMs) => [
+        atMs,
+        atMs >= 200 && atMs < 400 ? 0 : 1,
+      ]),
+    );
+  });
+
   it('refuses a fleet with its place in the file, and a trace with a bad line before anything runs', async () => {
     const folder = temporaryFolder();
     const fleet = folder.write(
