@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { loadSettings } from '../config/load-settings.ts';
 import { packaged } from '../config/package-root.ts';
 import type { Settings } from '../config/settings.ts';
-import { fileError, readUserFile, userFilePath } from '../config/user-file.ts';
+import { checkWritable, fileError, readUserFile, userFilePath, writeUserFile } from '../config/user-file.ts';
 import { MillraceError } from '../core/errors.ts';
 import { DocumentError } from '../core/policy/problem.ts';
 import { seededRandom } from '../core/random/seeded-random.ts';
@@ -12,7 +12,9 @@ import type { SimulatedFleet } from '../simulation/fleet/simulated-fleet.ts';
 import { withAvailability } from '../simulation/fleet/with-availability.ts';
 import { simulatePipeline } from '../simulation/pipeline/simulate-pipeline.ts';
 import { compareRuns } from '../simulation/report/compare.ts';
+import { simulationPage } from '../simulation/report/simulation-page.ts';
 import type { SimulationReport } from '../simulation/report/simulation-report.ts';
+import type { SimulationResult } from '../simulation/report/simulation-result.ts';
 import type { ActivePolicy } from '../stages/request-router/active-policy.ts';
 import { type Catalogue, readCatalogue } from '../traffic/catalogue.ts';
 import { readSpotAvailability } from '../traffic/import/spot-availability-json.ts';
@@ -21,9 +23,10 @@ import { DEFAULT_TRACE_MAPPING } from '../traffic/trace-inference-csv.ts';
 import type { TrafficPlan } from '../traffic/traffic-plan.ts';
 import { openModels } from '../wiring/backends.ts';
 import { compileChecked, digestOf } from '../wiring/policy-files.ts';
+import { chartLibrary } from './chart-library.ts';
 import { type CliContext, cliTelemetry } from './context.ts';
 import { count, duration, durationOrNone, positiveNumber, seed } from './flags.ts';
-import { type SimulationResult, simulationLines } from './simulate-report.ts';
+import { simulationLines } from './simulate-report.ts';
 import { planTraffic, type TrafficFlags } from './simulate-traffic.ts';
 
 interface SimulateFlags extends TrafficFlags {
@@ -38,6 +41,7 @@ interface SimulateFlags extends TrafficFlags {
   seeds: number;
   compare: boolean;
   json: boolean;
+  html?: string;
 }
 
 const DURATION_MS = 60_000;
@@ -100,7 +104,8 @@ function withOptions(command: Command): Command {
       'hold each policy against the first, on the same random streams, with 95 % intervals over the seeds',
       false,
     )
-    .option('--json', 'print one JSON object instead of text', false);
+    .option('--json', 'print one JSON object instead of text', false)
+    .option('--html <file>', 'write the report as one page with charts, too');
 }
 
 const HELP = `
@@ -112,7 +117,7 @@ Exit code: 0 done, 1 a request has no result at the end, 2 refused.
 
 Examples:
   millrace simulate --rate 500 --duration 30s
-  millrace simulate --fleet examples/fleets/simulated.yaml --rate 900 --burst 3/2s/20s
+  millrace simulate --fleet examples/fleets/simulated.yaml --rate 900 --burst 3/2s/20s --html report.html
   millrace simulate --trace examples/traces/azure-llm-inference-code.csv --rate 200 --duration 1m --json
   millrace simulate --policy live.yaml next.yaml --rate 500 --seeds 10 --compare`;
 
@@ -122,6 +127,7 @@ function nonNegative(text: string): number {
 
 async function simulate(context: CliContext, flags: SimulateFlags): Promise<void> {
   const { settings } = loadSettings(context.environment);
+  if (flags.html !== undefined) checkWritable(flags.html);
   const fleet = fleetOf(
     packaged(flags.fleet ?? settings.fleet, 'examples', 'fleets', 'embedded.yaml'),
     flags.spot ?? [],
@@ -148,6 +154,7 @@ async function simulate(context: CliContext, flags: SimulateFlags): Promise<void
   };
   const tookMs = context.clock.monotonicMs() - startedMs;
   if (result.runs.some(({ ledger }) => !ledger.balanced)) context.exitCode = 1;
+  if (flags.html !== undefined) writeUserFile(flags.html, simulationPage(result, chartLibrary()));
   context.stdout.write(
     flags.json ? `${JSON.stringify(result)}\n` : `${simulationLines(result).join('\n')}\n`,
   );

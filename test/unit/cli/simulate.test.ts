@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import type { SimulationResult } from '../../../src/cli/simulate-report.ts';
+import type { SimulationResult } from '../../../src/simulation/report/simulation-result.ts';
 import { millrace } from './cli.fixture.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
@@ -39,6 +39,16 @@ describe('millrace simulate', () => {
     expect(runs[1]?.series.arrivals).not.toEqual(runs[0]?.series.arrivals);
     expect(comparisons).toHaveLength(1);
     expect(comparisons[0]).toMatchObject({ first: 'starter@1', other: 'video@1' });
+  });
+
+  it('writes a page, or says before it runs that it cannot', async () => {
+    const folder = temporaryFolder();
+    const { exitCode } = await millrace([...QUICK, '--html', folder.path('report.html')]);
+    expect(exitCode).toBe(0);
+    expect(folder.read('report.html')).toContain('<strong>Simulated.</strong>');
+    const { err, out } = await millrace([...QUICK, '--html', folder.path('no/report.html')]);
+    expect(out).toBe('');
+    expect(err).toMatch(/cannot be written.*folder does not exist/);
   });
 
   it.each([

@@ -1,51 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { compareRuns, meanInterval } from '../../../../src/simulation/report/compare.ts';
-import type { SimulationReport } from '../../../../src/simulation/report/simulation-report.ts';
 import { studentT95 } from '../../../../src/simulation/report/student-t.ts';
+import { madeReport } from './report.fixture.ts';
 
-function report(name: string, p50Ms: number | null, scored: number): SimulationReport {
-  return {
-    format: 1,
-    simulated: true,
-    seed: 1,
-    durationMs: 1_000,
-    fleet: 'small',
-    policy: { name, version: 1, digest: '' },
-    traffic: '',
-    ledger: {
-      ingress: 100,
-      outcomes: { scored, degraded: 0, expired: 100 - scored, rejected: 0, deadLettered: 0 },
-      inFlight: 0,
-      duplicatesVisible: 0,
-      duplicatesDropped: 0,
-      unknown: 0,
-      unreadable: 0,
-      latencyMs: { p50: null, p99: null },
-      balanced: true,
-    },
-    latency: {
-      samples: 100,
-      relativeError: 0.01,
-      p50Ms,
-      p90Ms: null,
-      p99Ms: null,
-      p999Ms: null,
-      maxMs: null,
-    },
-    leaves: [],
-    pools: [],
-    series: {
-      stepMs: 50,
-      arrivals: [],
-      outcomes: { scored: [], degraded: [], expired: [], rejected: [], deadLettered: [] },
-      inFlight: [],
-      p50Ms: [],
-      p99Ms: [],
-      pools: [],
-    },
-    notes: [],
-  };
-}
+const report = (name: string, p50Ms: number | null, scored: number) => madeReport({ name, p50Ms, scored });
 
 const figure = (comparison: ReturnType<typeof compareRuns>, name: string) =>
   comparison.differences.find((each) => each.figure === name);
