@@ -68,6 +68,10 @@ async function subscribeDelayed(
     sinceLastFetchMs: () => inner.sinceLastFetchMs(),
     close: () => inner.close(),
     acknowledge(record) {
+      if (commitMs === 0) {
+        inner.acknowledge(record);
+        return;
+      }
       pending.add(record);
       clock.after(commitMs, () => commit(record));
     },
