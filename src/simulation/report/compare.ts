@@ -1,4 +1,4 @@
-import { rounded } from './measurements.ts';
+import { rounded } from './rounded.ts';
 import type { SimulationReport } from './simulation-report.ts';
 import { studentT95 } from './student-t.ts';
 

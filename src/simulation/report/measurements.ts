@@ -1,18 +1,12 @@
 import { LatencySketch } from '../../core/latency/sketch.ts';
 import type { OutcomeCounts } from '../../core/outcome/ledger.ts';
 import type { OutcomeKind } from '../../core/outcome/outcome.ts';
+import { LatencySamples } from './latency-samples.ts';
+import { rounded } from './rounded.ts';
 import type { LatencySummary, LeafShare, Series } from './simulation-report.ts';
 
 /** As LatencySketch promises. */
 const RELATIVE_ERROR = 0.01;
-/** Fewer samples beyond a percentile say nothing about it. */
-const BEYOND_MIN = 10;
-
-/** Each number to a precision that is the same on any machine, and no longer than it means something. */
-export function rounded(value: number): number {
-  return Number(value.toPrecision(6));
-}
-
 /** A result as an outside reader sees it. */
 export interface Answer {
   readonly outcome: OutcomeKind;
@@ -23,8 +17,7 @@ export interface Answer {
 /** Counts arrivals and answers, over the whole run and per step of it. */
 export class Measurements {
   readonly stepMs: number;
-  readonly #latency = new LatencySketch();
-  #maxMs = 0;
+  readonly #latency = new LatencySamples();
   #step = new Step();
   readonly #steps: Step[] = [];
   readonly #leaves = new Map<string, number>();
@@ -46,7 +39,6 @@ export class Measurements {
     if (outcome !== 'scored' && outcome !== 'degraded') return;
     this.#latency.add(latencyMs);
     this.#step.latency.add(latencyMs);
-    this.#maxMs = Math.max(this.#maxMs, latencyMs);
   }
 
   /** A step is over. */
@@ -57,18 +49,7 @@ export class Measurements {
   }
 
   latency(): LatencySummary {
-    const samples = this.#latency.count;
-    const at = (q: number): number | null =>
-      samples * (1 - q) >= BEYOND_MIN ? rounded(this.#latency.quantileMs(q)) : null;
-    return {
-      samples,
-      relativeError: RELATIVE_ERROR,
-      p50Ms: at(0.5),
-      p90Ms: at(0.9),
-      p99Ms: at(0.99),
-      p999Ms: at(0.999),
-      maxMs: samples === 0 ? null : rounded(this.#maxMs),
-    };
+    return this.#latency.summary();
   }
 
   leaves(): LeafShare[] {
@@ -85,6 +66,7 @@ export class Measurements {
     const outcomes = (outcome: keyof OutcomeCounts): number[] => steps.map((step) => step.outcomes[outcome]);
     return {
       stepMs: this.stepMs,
+      relativeError: RELATIVE_ERROR,
       arrivals: steps.map(({ arrivals }) => arrivals),
       outcomes: {
         scored: outcomes('scored'),

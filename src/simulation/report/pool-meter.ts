@@ -1,5 +1,5 @@
 import type { SimulatedPool } from '../fleet/simulated-fleet.ts';
-import { rounded } from './measurements.ts';
+import { rounded } from './rounded.ts';
 import type { PoolSeries, PoolSummary } from './simulation-report.ts';
 
 /** What one worker of a pool says of itself. */

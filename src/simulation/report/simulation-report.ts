@@ -25,9 +25,7 @@ export interface SimulationReport {
 /** From the moment a request is due to the moment an outside reader has its result: scored and degraded ones. */
 export interface LatencySummary {
   readonly samples: number;
-  /** Each is within this share of the exact value. */
-  readonly relativeError: number;
-  /** Null where fewer than ten samples lie beyond it: then it says nothing. */
+  /** Exact, by nearest rank. Null where fewer than ten samples lie beyond it: then it says nothing. */
   readonly p50Ms: number | null;
   readonly p90Ms: number | null;
   readonly p99Ms: number | null;
@@ -61,6 +59,8 @@ export interface Series {
   readonly outcomes: { readonly [Outcome in keyof OutcomeCounts]: readonly number[] };
   /** Requests without a result, at the end of the step. */
   readonly inFlight: readonly number[];
+  /** Percentiles of a step are within this share of the exact ones. */
+  readonly relativeError: number;
   /** Null for a step without a result. */
   readonly p50Ms: readonly (number | null)[];
   readonly p99Ms: readonly (number | null)[];

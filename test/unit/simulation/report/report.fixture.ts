@@ -24,7 +24,6 @@ export function madeReport(of: { name: string; p50Ms: number | null; scored: num
     },
     latency: {
       samples: 100,
-      relativeError: 0.01,
       p50Ms,
       p90Ms: null,
       p99Ms: null,
@@ -35,6 +34,7 @@ export function madeReport(of: { name: string; p50Ms: number | null; scored: num
     pools: [],
     series: {
       stepMs: 50,
+      relativeError: 0.01,
       arrivals: [2, 3],
       outcomes: { scored: [1, 2], degraded: [0, 0], expired: [0, 0], rejected: [0, 0], deadLettered: [0, 0] },
       inFlight: [1, 0],
