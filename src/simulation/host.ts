@@ -1,5 +1,6 @@
 import type { MemoryConnection } from '../adapters/memory/bus.ts';
 import type { Cancel, Clock } from '../ports/clock.ts';
+import type { MessageBus } from '../ports/message-bus.ts';
 import type { Stage } from '../stages/stage.ts';
 
 /**
@@ -67,6 +68,8 @@ export interface Host<S extends Stage = Stage> {
   readonly name: string;
   readonly clock: HostClock;
   readonly bus: MemoryConnection;
+  /** The same behind the network: what its stage talks to. */
+  readonly network: MessageBus;
   /** Undefined until it has started. */
   stage: S | undefined;
   state: 'up' | 'crashed' | 'closed';

@@ -39,10 +39,12 @@ export class Hosts {
     open: (on: { clock: Clock; bus: MessageBus }) => Promise<S>,
   ): Host<S> {
     const clock = new HostClock(this.#options.clock, bootedMs);
-    const host: Host<S> = { name, clock, bus: this.connect(name), stage: undefined, state: 'up' };
+    const bus = this.connect(name);
+    const network = networkedBus(bus, clock, delays);
+    const host: Host<S> = { name, clock, bus, network, stage: undefined, state: 'up' };
     this.all.push(host);
     void this.#begin(host, async () => {
-      host.stage = await open({ clock, bus: networkedBus(host.bus, clock, delays) });
+      host.stage = await open({ clock, bus: network });
     });
     return host;
   }
@@ -63,7 +65,7 @@ export class Hosts {
     host.state = 'closed';
     return this.#begin(host, async () => {
       await host.stage?.close();
-      await host.bus.close();
+      await host.network.close();
     });
   }
 

@@ -153,8 +153,13 @@ describe('a simulation of the whole pipeline', () => {
     ['after notice', '[{at: 1s, slots: 0, notice: 500ms}, {at: 2s, slots: 2}]', 500],
     ['at once', '[{at: 1s, slots: 0}, {at: 2s, slots: 2}]', 1_000],
   ])('loses nothing where capacity goes %s and comes back', async (_how, capacity, goneMs) => {
-    const { ledger, series } = await run({ fleet: fleetOf(capacity), durationMs: 3_000 });
+    const { ledger, latency, series } = await run({ fleet: fleetOf(capacity), durationMs: 3_000 });
     expect(ledger).toMatchObject({ inFlight: 0, balanced: true });
+    // Who is told says good-bye before it goes, and no router sends it any more.
+    if (goneMs < 1_000) {
+      expect(ledger.outcomes.scored).toBe(ledger.ingress);
+      expect(latency.maxMs).toBeLessThan(100);
+    }
     const gpu = series.pools.find(({ pool }) => pool === 'gpu');
     const workersAt = (atMs: number): number | undefined => gpu?.workers[Math.floor(atMs / series.stepMs)];
     expect([workersAt(goneMs - 100), workersAt(goneMs + 100), workersAt(2_500)]).toEqual([2, 0, 2]);
