@@ -15,9 +15,12 @@ import { compareRuns } from '../simulation/report/compare.ts';
 import { simulationPage } from '../simulation/report/simulation-page.ts';
 import type { SimulationReport } from '../simulation/report/simulation-report.ts';
 import type { SimulationResult } from '../simulation/report/simulation-result.ts';
+import { type RecordedRequest, recordedRequests } from '../simulation/signals/recorded-requests.ts';
+import { simulateSignals } from '../simulation/signals/simulate-signals.ts';
 import type { ActivePolicy } from '../stages/request-router/active-policy.ts';
 import { type Catalogue, readCatalogue } from '../traffic/catalogue.ts';
 import { readSpotAvailability } from '../traffic/import/spot-availability-json.ts';
+import { TraceFile } from '../traffic/import/trace-file.ts';
 import { createRequestMaker } from '../traffic/request-maker.ts';
 import { DEFAULT_TRACE_MAPPING } from '../traffic/trace-inference-csv.ts';
 import type { TrafficPlan } from '../traffic/traffic-plan.ts';
@@ -39,12 +42,14 @@ interface SimulateFlags extends TrafficFlags {
   skew: number;
   seed: number;
   seeds: number;
+  signals?: string;
   compare: boolean;
   json: boolean;
   html?: string;
 }
 
 const DURATION_MS = 60_000;
+const SLA_MS = 100;
 
 /** `millrace simulate`: the stages of the real pipeline in virtual time. */
 export function simulateCommand(context: CliContext): Command {
@@ -87,6 +92,10 @@ function withOptions(command: Command): Command {
       'context tokens of a trace that become one candidate',
       positiveNumber,
       DEFAULT_TRACE_MAPPING.tokensPerCandidate,
+    )
+    .option(
+      '--signals <corpus>',
+      'route the requests of a corpus of millrace capture by their signals alone, without tensors and codecs: faster',
     )
     .option('--skew <exponent>', 'Zipf’s exponent by which users are drawn; 0: all alike', nonNegative, 1)
     .option('--deadline <time>', 'deadline of each request (default: the SLA of the model family)', duration)
@@ -171,27 +180,48 @@ interface RunOf {
 }
 
 async function runSeeds(flags: SimulateFlags, of: RunOf): Promise<SimulationReport[]> {
+  const { description, spanMs } = of.traffic;
+  const durationMs = flags.duration ?? (Number.isFinite(spanMs) ? spanMs : DURATION_MS);
+  const { signals } = flags;
+  const requests =
+    signals === undefined ? undefined : readingFile(signals, () => readRecorded(signals, of.policy));
   const reports: SimulationReport[] = [];
   for (let n = 0; n < flags.seeds; n += 1) {
     const random = seededRandom(flags.seed + n);
+    const run = { ...of, random, durationMs, drainMs: flags.drain };
+    const arrivals = of.traffic.arrivals(random);
+    if (requests !== undefined) {
+      const budgetMs = flags.deadline ?? slaMs(of.repository);
+      reports.push(simulateSignals({ ...run, requests, arrivals, traffic: description, budgetMs }));
+      continue;
+    }
     const maker = createRequestMaker(of.catalogue, random.stream('requests'), {
       userSkew: flags.skew,
       ...(flags.deadline === undefined ? {} : { deadlineMs: flags.deadline }),
     });
-    const { description, spanMs } = of.traffic;
     reports.push(
       await simulatePipeline({
-        ...of,
-        random,
+        ...run,
         digest: digestOf,
         checkPolicy: (bytes) => compileChecked(bytes, of.fleet.fleet).document,
-        traffic: { description, arrivals: of.traffic.arrivals(random), maker },
-        durationMs: flags.duration ?? (Number.isFinite(spanMs) ? spanMs : DURATION_MS),
-        drainMs: flags.drain,
+        traffic: { description, arrivals, maker },
       }),
     );
   }
   return reports;
+}
+
+function readRecorded(corpus: string, { compiled }: ActivePolicy): RecordedRequest[] {
+  const requests = recordedRequests(new TraceFile(userFilePath(corpus)), compiled);
+  if (requests.length > 0) return requests;
+  throw new MillraceError('INVALID_CONFIG', `${corpus} holds no request`, {
+    advice: 'Record some with millrace capture',
+  });
+}
+
+/** Of the family that made-up requests are of. */
+function slaMs({ families }: ModelRepository): number {
+  return families.find(({ family }) => family === 'ranker')?.contract.slaMs ?? SLA_MS;
 }
 
 function fleetOf(file: string, spot: readonly string[]): SimulatedFleet {

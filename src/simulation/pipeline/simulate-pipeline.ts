@@ -7,6 +7,7 @@ import { openSender } from '../../traffic/send-requests.ts';
 import { Measurements } from '../report/measurements.ts';
 import { PoolMeter, type WorkerReading } from '../report/pool-meter.ts';
 import type { SimulationReport } from '../report/simulation-report.ts';
+import { stepMsOf } from '../report/step.ts';
 import { followCapacity } from './follow-capacity.ts';
 import { SimulatedStages, type SimulatedStagesOptions } from './simulated-stages.ts';
 
@@ -26,8 +27,6 @@ export interface PipelineSimulation extends SimulatedStagesOptions {
 
 /** Heartbeats are heard and partitions assigned before the first request. */
 const WARM_UP_MS = 2_000;
-const STEPS = 200;
-const STEP_MS_MIN = 50;
 
 /** Runs traffic through the stages of the real pipeline in virtual time. The same options give the same report, byte for byte. */
 export async function simulatePipeline(options: PipelineSimulation): Promise<SimulationReport> {
@@ -57,7 +56,7 @@ class Run {
   constructor(stages: SimulatedStages, options: PipelineSimulation) {
     this.#stages = stages;
     this.#options = options;
-    const stepMs = Math.max(STEP_MS_MIN, Math.ceil(options.durationMs / STEPS));
+    const stepMs = stepMsOf(options.durationMs);
     this.#measured = new Measurements(stepMs);
     this.#pools = new Map(options.fleet.pools.map((pool) => [pool.pool, new PoolMeter(pool, stepMs)]));
   }

@@ -100,6 +100,25 @@ describe('millrace simulate', () => {
     );
   });
 
+  it('routes the requests of a corpus by their signals alone, and says so', async () => {
+    const line = (candidateCount: number) =>
+      JSON.stringify({ signals: { candidateCount, predictedCostMs: 1, activationBytes: 1e6 } });
+    const folder = temporaryFolder();
+    const corpus = folder.write('corpus.jsonl', `${line(8)}\n${line(99)}\n`);
+    const { out, exitCode } = await millrace([...QUICK, '--signals', corpus]);
+    expect(exitCode).toBe(0);
+    expect(out).toMatch(/large-activations +\d+ +100 %/);
+    expect(out).toContain('note: by signals taken beforehand');
+    const empty = await millrace([...QUICK, '--signals', folder.write('empty.jsonl', '\n')]);
+    expect([empty.exitCode, empty.err]).toEqual([2, expect.stringMatching(/empty\.jsonl holds no request/)]);
+    const bad = await millrace([
+      ...QUICK,
+      '--signals',
+      folder.write('bad.jsonl', `${line(8)}\n${line(-1)}\n`),
+    ]);
+    expect(bad.err).toMatch(/line 2, signals\.candidateCount \(got "-1"/);
+  });
+
   it('refuses a fleet with its place in the file, and a trace with a bad line before anything runs', async () => {
     const folder = temporaryFolder();
     const fleet = folder.write(
