@@ -105,4 +105,11 @@ describe('a simulation by signals', () => {
     const usual = run({ perSecond: 100 }).pools;
     expect(pools[1]?.answered).toBeGreaterThan(usual[1]?.answered ?? 0);
   });
+
+  it('runs a batch again that ran as its worker was killed', () => {
+    for (const seed of [1, 2, 3]) {
+      const { ledger } = run({ seed, perSecond: 900, capacity: '[{at: 1s, slots: 0}, {at: 2s, slots: 2}]' });
+      expect(ledger).toMatchObject({ inFlight: 0, balanced: true });
+    }
+  });
 });
