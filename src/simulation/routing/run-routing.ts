@@ -287,7 +287,8 @@ class RoutingRun {
       this.#latency.add(nowMs - arrivedMs);
       this.#completed += 1;
     }
-    this.#probes.add(worker, requests.beside[request] ?? 0, nowMs - (requests.takenInMs[request] ?? 0));
+    if (this.#probes.areUsed)
+      this.#probes.add(worker, requests.beside[request] ?? 0, nowMs - (requests.takenInMs[request] ?? 0));
     requests.endedMs[request] = nowMs;
     requests.queuedMs[request] = this.#workers.queuedMs(worker, nowMs);
     requests.queuedRequests[request] = this.#workers.inFlight(worker);
