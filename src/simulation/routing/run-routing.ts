@@ -83,6 +83,7 @@ class RoutingRun {
   readonly #poolOf: Draw;
   readonly #dispatchMs: Draw;
   readonly #acknowledgementMs: Draw;
+  readonly #heartbeatMs: Draw;
   readonly #probeMs: Draw;
   readonly #cumulatedShares: Float64Array;
   #sharesTotal = 0;
@@ -115,6 +116,7 @@ class RoutingRun {
     this.#poolOf = random.stream('pools').next;
     this.#dispatchMs = drawsOf(scenario.dispatchMs, random.stream('dispatch'));
     this.#acknowledgementMs = drawsOf(scenario.acknowledgementMs, random.stream('acknowledgement'));
+    this.#heartbeatMs = drawsOf(scenario.acknowledgementMs, random.stream('heartbeats'));
     this.#probeMs = drawsOf(scenario.dispatchMs, random.stream('probes'));
     this.#cumulatedShares = new Float64Array(routers);
     for (const change of scenario.changes)
@@ -339,7 +341,7 @@ class RoutingRun {
     if (nowMs + statusPeriodMs <= endMs) this.#schedule(nowMs + statusPeriodMs, EVENT.beat, worker);
     if (this.#isDead(worker) || this.#isMember[worker] !== true) return;
     const beat = this.#heartbeats.send(this.#workers, worker, nowMs);
-    this.#schedule(nowMs + this.#acknowledgementMs(), EVENT.heard, beat);
+    this.#schedule(nowMs + this.#heartbeatMs(), EVENT.heard, beat);
   }
 
   #hear(number: number, nowMs: number): void {
