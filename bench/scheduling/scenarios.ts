@@ -4,8 +4,6 @@ import { NO_STRAGGLERS, type RoutingScenario } from '../../src/simulation/routin
 export interface Case {
   readonly name: string;
   readonly changed: Partial<RoutingScenario>;
-  /** Has the goal's targets; the others have Prequal's alone. */
-  readonly isGoal: boolean;
 }
 
 function hops(from: number, to: number): { dispatchMs: Distribution; acknowledgementMs: Distribution } {
@@ -32,7 +30,6 @@ export const BASE: RoutingScenario = {
 export const GOAL_CASES: readonly Case[] = [20, 200, 500].map((statusPeriodMs) => ({
   name: `status each ${statusPeriodMs} ms`,
   changed: { statusPeriodMs },
-  isGoal: true,
 }));
 
 const REPORTED: readonly (readonly [string, Partial<RoutingScenario>])[] = [
@@ -54,5 +51,4 @@ const REPORTED: readonly (readonly [string, Partial<RoutingScenario>])[] = [
 export const REPORTED_CASES: readonly Case[] = REPORTED.map(([name, changed]) => ({
   name,
   changed: { endMs: 3_500, ...changed },
-  isGoal: false,
 }));
