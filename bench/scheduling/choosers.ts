@@ -25,3 +25,11 @@ export const CHOOSERS = {
 } as const satisfies Record<string, CreateChooser>;
 
 export type ChooserName = keyof typeof CHOOSERS;
+
+/** Those that listen to heartbeats: for the others it is all the same how often there are any. */
+export const HEARS_STATUS: ReadonlySet<ChooserName> = new Set<ChooserName>([
+  'score',
+  'least loaded by status',
+  'power of two, by status and own dispatches',
+  'shortest expected wait',
+]);

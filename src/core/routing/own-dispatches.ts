@@ -1,16 +1,19 @@
-const FIRST_CAPACITY = 8;
+const FIRST_CAPACITY = 4;
+/** What stands in a row. */
+const SEQUENCE = 0;
+const PREDICTED_MS = 1;
+const DISPATCHED_AT_MS = 2;
+const DUE_MS = 3;
+const FIELDS = 4;
+/** In the place of the sequence number of one that has ended. */
+const ENDED = -1;
 
 /**
- * What one router has dispatched to one worker and not heard the end of, in the order of dispatch. Ends come in any order; numbers only, since a
- * router looks at this for every worker at every request.
+ * What one router has dispatched to one worker and not heard the end of, in the order of dispatch. Ends come in any order. One array of numbers, since
+ * a router has one of these for each worker, and each lies elsewhere in memory.
  */
 export class OwnDispatches {
-  #sequence = new Float64Array(FIRST_CAPACITY);
-  #predictedMs = new Float64Array(FIRST_CAPACITY);
-  #dispatchedAtMs = new Float64Array(FIRST_CAPACITY);
-  #dueMs = new Float64Array(FIRST_CAPACITY);
-  /** 0 once it has ended. */
-  #isOpen = new Uint8Array(FIRST_CAPACITY);
+  #rows = new Float64Array(FIRST_CAPACITY * FIELDS);
   #first = 0;
   #length = 0;
   #openMs = 0;
@@ -27,18 +30,20 @@ export class OwnDispatches {
 
   /** When the oldest should have been heard of; Infinity where there is none. */
   get oldestDueMs(): number {
-    return this.#length === 0 ? Number.POSITIVE_INFINITY : (this.#dueMs[this.#first] ?? 0);
+    return this.#length === 0 ? Number.POSITIVE_INFINITY : (this.#rows[this.#row(0) + DUE_MS] ?? 0);
   }
 
-  /** @param dueMs when its end should be heard of */
+  /**
+   * @param sequence from 0 on, greater than every one before
+   * @param dueMs when its end should be heard of
+   */
   push(sequence: number, predictedMs: number, dispatchedAtMs: number, dueMs: number): void {
-    if (this.#length === this.#sequence.length) this.#grow();
-    const place = this.#place(this.#length);
-    this.#sequence[place] = sequence;
-    this.#predictedMs[place] = predictedMs;
-    this.#dispatchedAtMs[place] = dispatchedAtMs;
-    this.#dueMs[place] = dueMs;
-    this.#isOpen[place] = 1;
+    if (this.#length * FIELDS === this.#rows.length) this.#grow();
+    const row = this.#row(this.#length);
+    this.#rows[row + SEQUENCE] = sequence;
+    this.#rows[row + PREDICTED_MS] = predictedMs;
+    this.#rows[row + DISPATCHED_AT_MS] = dispatchedAtMs;
+    this.#rows[row + DUE_MS] = dueMs;
     this.#length += 1;
     this.#openMs += predictedMs;
     this.#open += 1;
@@ -46,16 +51,17 @@ export class OwnDispatches {
 
   /** Takes one out; answers undefined where it is not among them. */
   end(sequence: number): { predictedMs: number; dispatchedAtMs: number } | undefined {
+    if (sequence <= ENDED) return undefined;
     for (let i = 0; i < this.#length; i++) {
-      const place = this.#place(i);
-      if (this.#sequence[place] !== sequence || this.#isOpen[place] === 0) continue;
-      const predictedMs = this.#predictedMs[place] ?? 0;
-      this.#isOpen[place] = 0;
+      const row = this.#row(i);
+      if (this.#rows[row + SEQUENCE] !== sequence) continue;
+      const predictedMs = this.#rows[row + PREDICTED_MS] ?? 0;
+      const dispatchedAtMs = this.#rows[row + DISPATCHED_AT_MS] ?? 0;
+      this.#rows[row + SEQUENCE] = ENDED;
       this.#open -= 1;
       // Sums of many differences drift: none is 0 exactly.
       this.#openMs = this.#open === 0 ? 0 : this.#openMs - predictedMs;
       this.#dropEnded();
-      const dispatchedAtMs = this.#dispatchedAtMs[place] ?? 0;
       return { predictedMs, dispatchedAtMs };
     }
     return undefined;
@@ -71,9 +77,10 @@ export class OwnDispatches {
   /** Those after a sequence number, in the order of dispatch. */
   forEachAfter(sequence: number, see: (predictedMs: number, dispatchedAtMs: number) => void): void {
     for (let i = 0; i < this.#length; i++) {
-      const place = this.#place(i);
-      if ((this.#sequence[place] ?? 0) > sequence && this.#isOpen[place] === 1)
-        see(this.#predictedMs[place] ?? 0, this.#dispatchedAtMs[place] ?? 0);
+      const row = this.#row(i);
+      const own = this.#rows[row + SEQUENCE] ?? ENDED;
+      if (own !== ENDED && own > sequence)
+        see(this.#rows[row + PREDICTED_MS] ?? 0, this.#rows[row + DISPATCHED_AT_MS] ?? 0);
     }
   }
 
@@ -95,35 +102,23 @@ export class OwnDispatches {
   }
 
   #dropEnded(): void {
-    while (this.#length > 0 && this.#isOpen[this.#first] === 0) {
-      this.#first = this.#place(1);
+    while (this.#length > 0 && this.#rows[this.#row(0) + SEQUENCE] === ENDED) {
+      this.#first = this.#row(1);
       this.#length -= 1;
     }
   }
 
-  #place(index: number): number {
-    return (this.#first + index) & (this.#sequence.length - 1);
+  /** Where the i-th stands; the array is a ring, and its length a power of two. */
+  #row(index: number): number {
+    return (this.#first + index * FIELDS) & (this.#rows.length - 1);
   }
 
   #grow(): void {
-    const { length } = this.#sequence;
-    const order = Array.from({ length }, (_, index) => this.#place(index));
-    const turned = (from: Float64Array): Float64Array<ArrayBuffer> => {
-      const to = new Float64Array(length * 2);
-      order.forEach((place, index) => {
-        to[index] = from[place] ?? 0;
-      });
-      return to;
-    };
-    const isOpen = new Uint8Array(length * 2);
-    order.forEach((place, index) => {
-      isOpen[index] = this.#isOpen[place] ?? 0;
-    });
-    this.#sequence = turned(this.#sequence);
-    this.#predictedMs = turned(this.#predictedMs);
-    this.#dispatchedAtMs = turned(this.#dispatchedAtMs);
-    this.#dueMs = turned(this.#dueMs);
-    this.#isOpen = isOpen;
+    const { length } = this.#rows;
+    const rows = new Float64Array(length * 2);
+    rows.set(this.#rows.subarray(this.#first));
+    rows.set(this.#rows.subarray(0, this.#first), length - this.#first);
+    this.#rows = rows;
     this.#first = 0;
   }
 }

@@ -1,5 +1,5 @@
 import { dealWorkers } from './deal-workers.ts';
-import { type BacklogRules, WorkerBacklog } from './worker-backlog.ts';
+import { type BacklogRules, expectedWaitMs, WorkerBacklog } from './worker-backlog.ts';
 import type { DispatchEnd, WorkerSnapshot } from './worker-snapshot.ts';
 
 export interface ScoreRules extends BacklogRules {
@@ -16,6 +16,15 @@ export const SCORE_RULES: ScoreRules = {
 
 const SERVICE_DECAY = 0.99;
 
+/** What stands in a worker's row of the table that is read at every request. */
+const FREE_AT_MS = 0;
+const FLOOR_MS = 1;
+const OVERDUE_FROM_MS = 2;
+const SPEED = 3;
+/** Services that a worker of another router is worse by; 0 for an own one. */
+const PENALTY_SERVICES = 4;
+const FIELDS = 5;
+
 /**
  * Chooses the worker that should end a request first: least expected wait + predicted service, where a worker of another router is worse by some
  * services, so that routers which do not see each other's dispatches do not meet at the same idle worker, and yet spill where their own are busy.
@@ -26,6 +35,8 @@ export class RouterScore {
   readonly #declared: readonly number[];
   readonly #rules: ScoreRules;
   readonly #workers: WorkerBacklog[];
+  /** What a choice needs of each worker, side by side: a choice reads all of them, and a change writes one. */
+  readonly #rows: Float64Array;
   /** Numbers of the workers that are there. */
   #live: number[];
   #serviceMs = 0;
@@ -37,6 +48,8 @@ export class RouterScore {
     this.#rules = rules;
     this.#workers = declared.map((speed) => new WorkerBacklog(speed, rules));
     this.#live = declared.map((_, worker) => worker);
+    this.#rows = new Float64Array(declared.length * FIELDS);
+    for (const worker of this.#live) this.#write(worker);
   }
 
   /** Deals the workers anew. One that was away begins anew as well. */
@@ -52,6 +65,7 @@ export class RouterScore {
       this.#live.push(worker);
       if (!wasLive.has(worker)) this.#workers[worker] = new WorkerBacklog(speed, this.#rules);
       this.#at(worker).isOwned = owners[worker] === this.#router;
+      this.#write(worker);
     });
   }
 
@@ -60,12 +74,11 @@ export class RouterScore {
    * @returns undefined where no worker is there
    */
   choose(predictedMs: number, nowMs: number, random: () => number): number | undefined {
-    const penaltyMs = this.#rules.foreignPenaltyServices * this.#serviceMs;
     let best: number | undefined;
     let bestMs = Number.POSITIVE_INFINITY;
     let ties = 1;
     for (const worker of this.#live) {
-      const scoreMs = this.#scoreMs(worker, predictedMs, nowMs, penaltyMs);
+      const scoreMs = this.#scoreMs(worker * FIELDS, predictedMs, nowMs);
       if (scoreMs < bestMs) {
         best = worker;
         bestMs = scoreMs;
@@ -81,6 +94,7 @@ export class RouterScore {
   dispatched(worker: number, sequence: number, predictedMs: number, nowMs: number): void {
     const backlog = this.#at(worker);
     backlog.dispatched(sequence, predictedMs, nowMs);
+    this.#write(worker);
     const serviceMs = predictedMs / backlog.speed;
     this.#serviceMs =
       this.#serviceMs === 0
@@ -92,16 +106,34 @@ export class RouterScore {
     const backlog = this.#at(worker);
     backlog.ended(end, nowMs);
     backlog.observe(snapshot);
+    this.#write(worker);
   }
 
   heard(worker: number, snapshot: WorkerSnapshot): void {
     this.#at(worker).observe(snapshot);
+    this.#write(worker);
   }
 
-  #scoreMs(worker: number, predictedMs: number, nowMs: number, penaltyMs: number): number {
+  #scoreMs(row: number, predictedMs: number, nowMs: number): number {
+    const rows = this.#rows;
+    const waitMs = expectedWaitMs(
+      rows[row + FREE_AT_MS] ?? 0,
+      rows[row + FLOOR_MS] ?? 0,
+      rows[row + OVERDUE_FROM_MS] ?? 0,
+      nowMs,
+    );
+    const penaltyMs = (rows[row + PENALTY_SERVICES] ?? 0) * this.#serviceMs;
+    return waitMs + predictedMs / (rows[row + SPEED] ?? 1) + penaltyMs;
+  }
+
+  #write(worker: number): void {
     const backlog = this.#at(worker);
-    const endsMs = backlog.waitMs(nowMs) + predictedMs / backlog.speed;
-    return backlog.isOwned ? endsMs : endsMs + penaltyMs;
+    const row = worker * FIELDS;
+    this.#rows[row + FREE_AT_MS] = backlog.freeAtMs;
+    this.#rows[row + FLOOR_MS] = backlog.floorMs;
+    this.#rows[row + OVERDUE_FROM_MS] = backlog.overdueFromMs;
+    this.#rows[row + SPEED] = backlog.speed;
+    this.#rows[row + PENALTY_SERVICES] = backlog.isOwned ? 0 : this.#rules.foreignPenaltyServices;
   }
 
   #at(worker: number): WorkerBacklog {

@@ -73,15 +73,26 @@ export class WorkerBacklog {
     return this.#allLatelyMs > 0 ? Math.min(1, this.#ownLatelyMs / this.#allLatelyMs) : 1;
   }
 
+  /** When it will have drained what is known to it, less the hop there: a dispatch made then would not wait. */
+  get freeAtMs(): number {
+    return this.#atMs + this.#backlogMs - this.#hopMs;
+  }
+
+  /** The wait is at least so long, whatever the last snapshot said. */
+  get floorMs(): number {
+    // Of what is not acknowledged, a hop's worth ends before a dispatch made now arrives, and another is done and on its way back.
+    const openMs = this.#own.workMs / this.speed - 2 * this.#hopMs;
+    return openMs > 0 ? this.#rules.floor * openMs : 0;
+  }
+
+  /** From when on the oldest dispatch is overdue, its slack counted in; Infinity where there is none. */
+  get overdueFromMs(): number {
+    return this.#own.oldestDueMs + this.#rules.overdueSlackMs;
+  }
+
   /** How long a dispatch made now would wait there, ms. */
   waitMs(nowMs: number): number {
-    const drainedMs = this.#backlogMs - (nowMs + this.#hopMs - this.#atMs);
-    // Of what is not acknowledged, a hop's worth has not arrived yet or ends before a new dispatch arrives, and one is done and on its way back.
-    const openMs = this.#own.workMs / this.speed - 2 * this.#hopMs;
-    const floorMs = openMs > 0 ? this.#rules.floor * openMs : 0;
-    const overdueMs = nowMs - this.#own.oldestDueMs - this.#rules.overdueSlackMs;
-    const waitMs = Math.max(drainedMs, floorMs);
-    return overdueMs > 0 ? waitMs + overdueMs : waitMs;
+    return expectedWaitMs(this.freeAtMs, this.floorMs, this.overdueFromMs, nowMs);
   }
 
   dispatched(sequence: number, predictedMs: number, nowMs: number): void {
@@ -150,4 +161,15 @@ export class WorkerBacklog {
     this.#backlogMs = drainedMs + (count * predictedMs) / this.speed;
     this.#atMs = Math.max(atMs, this.#atMs);
   }
+}
+
+/** Drained until now, at least the floor, and the overdue time on top. */
+export function expectedWaitMs(
+  freeAtMs: number,
+  floorMs: number,
+  overdueFromMs: number,
+  nowMs: number,
+): number {
+  const waitMs = Math.max(freeAtMs - nowMs, floorMs);
+  return nowMs > overdueFromMs ? waitMs + nowMs - overdueFromMs : waitMs;
 }

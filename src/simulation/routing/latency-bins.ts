@@ -23,6 +23,15 @@ export class LatencyBins {
     if (ms > this.#maxMs) this.#maxMs = ms;
   }
 
+  /** Takes the counts of others in. */
+  merge(other: LatencyBins): void {
+    for (let bin = 0; bin < BINS; bin++)
+      this.#counts[bin] = (this.#counts[bin] ?? 0) + (other.#counts[bin] ?? 0);
+    this.#count += other.#count;
+    this.#sumMs += other.#sumMs;
+    this.#maxMs = Math.max(this.#maxMs, other.#maxMs);
+  }
+
   get count(): number {
     return this.#count;
   }

@@ -28,6 +28,11 @@ export class ProbeDesk {
     this.#counts = new Int32Array(cells);
   }
 
+  /** Whether anybody probes: else there is nobody to keep latencies for. */
+  get areUsed(): boolean {
+    return this.#probes.length > 0;
+  }
+
   add(worker: number, inFlight: number, latencyMs: number): void {
     const cell = cellOf(worker, Math.min(inFlight, IN_FLIGHT_MAX));
     const count = this.#counts[cell] ?? 0;

@@ -83,6 +83,7 @@ class RoutingRun {
   readonly #poolOf: Draw;
   readonly #dispatchMs: Draw;
   readonly #acknowledgementMs: Draw;
+  readonly #heartbeatMs: Draw;
   readonly #probeMs: Draw;
   readonly #cumulatedShares: Float64Array;
   #sharesTotal = 0;
@@ -115,6 +116,7 @@ class RoutingRun {
     this.#poolOf = random.stream('pools').next;
     this.#dispatchMs = drawsOf(scenario.dispatchMs, random.stream('dispatch'));
     this.#acknowledgementMs = drawsOf(scenario.acknowledgementMs, random.stream('acknowledgement'));
+    this.#heartbeatMs = drawsOf(scenario.acknowledgementMs, random.stream('heartbeats'));
     this.#probeMs = drawsOf(scenario.dispatchMs, random.stream('probes'));
     this.#cumulatedShares = new Float64Array(routers);
     for (const change of scenario.changes)
@@ -287,7 +289,8 @@ class RoutingRun {
       this.#latency.add(nowMs - arrivedMs);
       this.#completed += 1;
     }
-    this.#probes.add(worker, requests.beside[request] ?? 0, nowMs - (requests.takenInMs[request] ?? 0));
+    if (this.#probes.areUsed)
+      this.#probes.add(worker, requests.beside[request] ?? 0, nowMs - (requests.takenInMs[request] ?? 0));
     requests.endedMs[request] = nowMs;
     requests.queuedMs[request] = this.#workers.queuedMs(worker, nowMs);
     requests.queuedRequests[request] = this.#workers.inFlight(worker);
@@ -338,7 +341,7 @@ class RoutingRun {
     if (nowMs + statusPeriodMs <= endMs) this.#schedule(nowMs + statusPeriodMs, EVENT.beat, worker);
     if (this.#isDead(worker) || this.#isMember[worker] !== true) return;
     const beat = this.#heartbeats.send(this.#workers, worker, nowMs);
-    this.#schedule(nowMs + this.#acknowledgementMs(), EVENT.heard, beat);
+    this.#schedule(nowMs + this.#heartbeatMs(), EVENT.heard, beat);
   }
 
   #hear(number: number, nowMs: number): void {

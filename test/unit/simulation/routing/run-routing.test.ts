@@ -58,6 +58,13 @@ describe('runRouting', () => {
     expect(requestsOf(0)).toEqual(requestsOf(2));
   });
 
+  it('ends the same requests at the same times however often workers send heartbeats', () => {
+    const [a, b] = [5, 50].map(
+      (statusPeriodMs) => run(small({ statusPeriodMs }), leastUnacknowledged).latency,
+    );
+    expect(a).toEqual(b);
+  });
+
   it('takes hops and service into the latency, and tells the router after a hop back', () => {
     const acknowledged: number[] = [];
     const fixed = { kind: 'fixed', value: 4 } as const;
