@@ -14,6 +14,9 @@ export class CostHistogram {
   readonly #halfLifeMs: number;
   readonly #bins = new Float64Array(BINS);
   #landmarkMs: number;
+  /** Only bins from here to there ever held anything. */
+  #lowest = BINS;
+  #highest = -1;
 
   constructor(halfLifeMs: number, nowMs: number) {
     this.#halfLifeMs = halfLifeMs;
@@ -23,17 +26,22 @@ export class CostHistogram {
   add(lnDensity: number, costMs: number, nowMs: number): void {
     let weight = this.#weight(nowMs);
     if (weight > WEIGHT_MAX) {
-      for (let bin = 0; bin < BINS; bin += 1) this.#bins[bin] = (this.#bins[bin] ?? 0) / weight;
+      for (let bin = this.#lowest; bin <= this.#highest; bin += 1)
+        this.#bins[bin] = (this.#bins[bin] ?? 0) / weight;
       this.#landmarkMs = nowMs;
       weight = 1;
     }
     const bin = binOf(lnDensity);
+    this.#lowest = Math.min(this.#lowest, bin);
+    this.#highest = Math.max(this.#highest, bin);
     this.#bins[bin] = (this.#bins[bin] ?? 0) + costMs * weight;
   }
 
   /** Decayed cost of all densities, ms. */
   massMs(nowMs: number): number {
-    return this.#bins.reduce((sum, cost) => sum + cost, 0) / this.#weight(nowMs);
+    let sum = 0;
+    for (let bin = this.#lowest; bin <= this.#highest; bin += 1) sum += this.#bins[bin] ?? 0;
+    return sum / this.#weight(nowMs);
   }
 
   /**
@@ -42,7 +50,7 @@ export class CostHistogram {
    */
   cutAt(capMs: number, nowMs: number): number | undefined {
     let left = Math.max(0, capMs) * this.#weight(nowMs);
-    for (let bin = BINS - 1; bin >= 0; bin -= 1) {
+    for (let bin = this.#highest; bin >= this.#lowest; bin -= 1) {
       const cost = this.#bins[bin] ?? 0;
       if (cost > left) return upperEdge(bin) - BIN_WIDTH * (left / cost);
       left -= cost;
