@@ -2,7 +2,7 @@
 const ENTER = 0.3;
 const LEAVE = 0.22;
 
-/** Overloaded from an eligible wait above 0.3 × SLA on, until it is below 0.22 × SLA. */
+/** Overloaded from a wait above 0.3 × SLA on, until it is below 0.22 × SLA. */
 export class OverloadDetector {
   readonly #slaMs: number;
   #isOverloaded = false;
@@ -15,7 +15,7 @@ export class OverloadDetector {
     return this.#isOverloaded;
   }
 
-  /** @param waitMs how long work that is paid for will wait for a server */
+  /** @param waitMs how long all that waits would take the servers */
   observe(waitMs: number): boolean {
     const limit = (this.#isOverloaded ? LEAVE : ENTER) * this.#slaMs;
     this.#isOverloaded = this.#isOverloaded ? waitMs >= limit : waitMs > limit;

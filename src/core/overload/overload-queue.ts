@@ -67,12 +67,17 @@ export class OverloadQueue<W extends PricedWork> {
 
   /** Every 10 ms: the cut moves, and with it what is eligible. */
   tick(nowMs: number): void {
+    const isInTime = ({ work }: Waiting<W>): boolean => this.#rules.canFinish(work, work.base.costMs, nowMs);
     let eligibleMs = 0;
-    for (const { work } of this.#eligible) {
-      if (this.#rules.canFinish(work, work.base.costMs, nowMs)) eligibleMs += this.#rules.paidMs(work);
+    let queuedMs = 0;
+    for (const waiting of this.#eligible) {
+      if (!isInTime(waiting)) continue;
+      eligibleMs += this.#rules.paidMs(waiting.work);
+      queuedMs += fullMs(waiting.work);
     }
+    for (const waiting of this.#rest) if (isInTime(waiting)) queuedMs += fullMs(waiting.work);
     const before = this.#rules.cut;
-    this.#rules.sample({ eligibleMs, idled: this.#idled }, nowMs);
+    this.#rules.sample({ queuedMs, eligibleMs, idled: this.#idled }, nowMs);
     this.#idled = false;
     if (before !== this.#rules.cut) this.#sort();
   }
@@ -89,6 +94,10 @@ export class OverloadQueue<W extends PricedWork> {
     const all = [...this.#eligible.clear(), ...this.#rest.clear()];
     for (const waiting of all) this.#place(waiting);
   }
+}
+
+function fullMs({ base, extras }: PricedWork): number {
+  return extras.reduce((sum, { costMs }) => sum + costMs, base.costMs);
 }
 
 function isDueBefore<W extends PricedWork>(a: Waiting<W>, b: Waiting<W>): boolean {

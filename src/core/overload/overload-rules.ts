@@ -32,7 +32,9 @@ export type Start =
 
 /** What the queue knew between two ticks. */
 export interface QueueSample {
-  /** Predicted work in the queue that the cut pays for and that can still end in time, ms. */
+  /** Predicted work that waits and can still end in time, as it would run without a cut, ms. */
+  queuedMs: number;
+  /** Of it what the cut pays for. */
   eligibleMs: number;
   /** A server asked for work and found none since the last sample. */
   idled: boolean;
@@ -134,13 +136,14 @@ export class OverloadRules {
   }
 
   /** Every 10 ms: moves the cut. At 200 ms it oscillates. */
-  sample({ eligibleMs, idled }: QueueSample, nowMs: number): void {
+  sample({ queuedMs, eligibleMs, idled }: QueueSample, nowMs: number): void {
     if (!idled) this.#throughput.observe(this.#completedMs, nowMs - this.#sampledAtMs);
     this.#completedMs = 0;
     this.#sampledAtMs = nowMs;
-    const waitMs = eligibleMs / this.#throughput.perMs();
-    this.#cut = this.#detector.observe(waitMs)
-      ? this.#demand.cutAt(this.#capMs(waitMs, nowMs), nowMs)
+    const perMs = this.#throughput.perMs();
+    // By all that waits: a cut that is too high leaves nothing eligible, and calm would let all of it back in at once.
+    this.#cut = this.#detector.observe(queuedMs / perMs)
+      ? this.#demand.cutAt(this.#capMs(eligibleMs / perMs, nowMs), nowMs)
       : NO_CUT;
     this.#arrivalCut = atShare(this.#cut, ARRIVAL_SHARE);
   }

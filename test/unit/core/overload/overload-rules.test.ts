@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { OverloadOrder } from '../../../../src/core/overload/overload-order.ts';
+import { NO_CUT, type OverloadOrder } from '../../../../src/core/overload/overload-order.ts';
 import { OverloadQueue } from '../../../../src/core/overload/overload-queue.ts';
 import { OverloadRules } from '../../../../src/core/overload/overload-rules.ts';
 import type { PricedWork } from '../../../../src/core/overload/priced-work.ts';
@@ -21,7 +21,7 @@ function overloaded(order: OverloadOrder, load: number, arriving: (index: number
       index += 1;
     }
     rules.complete(SERVERS * 10, SERVERS * 10);
-    rules.sample({ eligibleMs: 600, idled: false }, nowMs);
+    rules.sample({ queuedMs: 600, eligibleMs: 600, idled: false }, nowMs);
   }
   return { rules, nowMs: 2_000 };
 }
@@ -33,7 +33,7 @@ const spread = (index: number): PricedWork =>
 describe('the rules of overload', () => {
   it('lets everything in and runs it in full while the wait is short', () => {
     const rules = new OverloadRules({ order: 'strict', slaMs: SLA_MS, expectedThroughput: SERVERS }, 0);
-    rules.sample({ eligibleMs: 290, idled: true }, 10);
+    rules.sample({ queuedMs: 290, eligibleMs: 290, idled: true }, 10);
     const worthless = work({ base: { costMs: 6, value: 0 } });
     expect(rules.arrive(worthless, 10)).toBe('admit');
     expect(rules.start(worthless, 10)).toEqual({ run: true, extras: 1 });
@@ -42,6 +42,24 @@ describe('the rules of overload', () => {
       isSaturated: false,
       isBaselineShed: false,
     });
+  });
+
+  it('stays in overload while much waits, though a high cut leaves nothing eligible', () => {
+    const { rules, nowMs } = overloaded('strict', 2, spread);
+    rules.sample({ queuedMs: 600, eligibleMs: 0, idled: false }, nowMs + 10);
+    expect(rules.report(nowMs + 10).isOverloaded).toBe(true);
+    rules.sample({ queuedMs: 200, eligibleMs: 200, idled: false }, nowMs + 20);
+    expect(rules.report(nowMs + 20)).toMatchObject({ isOverloaded: false, cut: NO_CUT });
+  });
+
+  it.each([
+    ['lower', 0, 1],
+    ['higher', 1_000, -1],
+  ])('cuts %s where %d ms of eligible work wait', (_, eligibleMs, sign) => {
+    const { rules, nowMs } = overloaded('strict', 2, spread);
+    const before = rules.cut.lnDensity;
+    rules.sample({ queuedMs: 1_000, eligibleMs, idled: true }, nowMs);
+    expect(Math.sign(before - rules.cut.lnDensity)).toBe(sign);
   });
 
   it('cuts where the densest that arrives fills what the servers do', () => {

@@ -8,7 +8,7 @@ import {
 } from '../../../../src/simulation/overload/scenarios.ts';
 
 const SEED = 11;
-const POOL = { servers: 4, seconds: 15 };
+const POOL = { servers: 4, seconds: 12 };
 
 describe('an overload of twice the capacity', () => {
   const cinnamon = measureGoodput(POOL_POLICIES.Cinnamon, SEED, POOL);
@@ -22,6 +22,12 @@ describe('an overload of twice the capacity', () => {
     expect(strict.useful).toBeGreaterThan(0.99);
     expect(strict.answered).toBeGreaterThan(0.87);
     expect(strict.strictValue).toBeGreaterThan(0.97);
+  });
+
+  it.each([1.5, 4, 8])('does so at %d times the capacity', (load) => {
+    const { useful, value } = measureGoodput(POOL_POLICIES['one-price'], SEED, { ...POOL, seconds: 5, load });
+    expect(useful).toBeGreaterThan(0.99);
+    expect(value).toBeGreaterThan(0.97);
   });
 
   it.each([0.7, 1.5])('does so where the capacity was believed %d of what it is', (believed) => {
