@@ -1,6 +1,8 @@
+import { LN_DENSITY_MAX } from './priced-work.ts';
+
 const BIN_WIDTH = 0.1;
-/** ln density from -32 to 32: fourteen powers of ten to each side of one unit of value per ms. */
-const LN_MAX = 32;
+/** Beyond all densities there are, so that none is at the outer edge of a bin. */
+const LN_MAX = LN_DENSITY_MAX + 1;
 const BINS = 2 * Math.round(LN_MAX / BIN_WIDTH);
 /** Weights grow with time; before they are too great for the sums to stay exact, all is scaled back. */
 const WEIGHT_MAX = 2 ** 40;

@@ -78,7 +78,8 @@ export class OverloadQueue<W extends PricedWork> {
     for (const waiting of this.#rest) if (isInTime(waiting)) queuedMs += fullMs(waiting.work);
     const before = this.#rules.cut;
     this.#rules.sample({ queuedMs, eligibleMs, idled: this.#idled }, nowMs);
-    this.#idled = false;
+    // With nothing in the queue, servers may idle without asking.
+    this.#idled = this.length === 0;
     if (before !== this.#rules.cut) this.#sort();
   }
 

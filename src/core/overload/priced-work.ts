@@ -23,9 +23,15 @@ export interface PricedWork {
   extras: readonly WorkPart[];
 }
 
-/** ln of value per ms. Work without cost comes first, work without value last. */
+/** ln density is kept from -31 to 31: thirteen powers of ten to each side of one unit of value per ms. */
+export const LN_DENSITY_MAX = 31;
+/** What is worth nothing, or was given no value, counts as this: among itself, the cheapest first. */
+const VALUE_MIN = 1e-9;
+const COST_MS_MIN = 1e-6;
+
+/** ln of value per ms, from `-LN_DENSITY_MAX` to `LN_DENSITY_MAX`. */
 export function lnDensity({ costMs, value }: WorkPart): number {
-  if (!(value > 0)) return Number.NEGATIVE_INFINITY;
-  if (!(costMs > 0)) return Number.POSITIVE_INFINITY;
-  return Math.log(value / costMs);
+  // A comparison with NaN is false: it counts as the least.
+  const density = (value > VALUE_MIN ? value : VALUE_MIN) / (costMs > COST_MS_MIN ? costMs : COST_MS_MIN);
+  return Math.min(LN_DENSITY_MAX, Math.max(-LN_DENSITY_MAX, Math.log(density)));
 }

@@ -10,6 +10,7 @@ import { type PoolScenario, simulatePool } from './simulate-pool.ts';
 const COMMON = { valueSigma: 0.5, noiseSigma: 0.1, slaMs: 100 } as const;
 const CALM_LOAD = 0.8;
 const CALM_S = 5;
+const GOODPUT_S = 60;
 
 export interface Goodput {
   /** Server time of answers that came in time, of all there was. */
@@ -26,22 +27,41 @@ export interface Goodput {
 export function measureGoodput(
   create: CreatePolicy,
   seed: number,
-  { servers, load = 2, seconds = 60, valueSigma = COMMON.valueSigma }: GoodputOptions,
+  options: GoodputOptions,
+  bounds: Bounds = boundsOf(seed, options),
 ): Goodput {
-  const until = CALM_S + seconds;
-  const steps = burst(load, CALM_S, until);
-  const scenario = { ...COMMON, valueSigma, servers, steps, endMs: (until + 1) * 1_000, retries: 0 };
-  const { seconds: all } = simulatePool(scenario, create, seededRandom(seed));
-  const sum = sumSeconds(all, CALM_S, until);
-  const asked = requestsBetween(scenario, seed, CALM_S * 1_000, until * 1_000);
-  // The last of them could still be served within the SLA.
-  const capacityMs = servers * (seconds * 1_000 + COMMON.slaMs);
+  const { servers, seconds = GOODPUT_S } = options;
+  const { seconds: all } = simulatePool(goodputScenario(options), create, seededRandom(seed));
+  const sum = sumSeconds(all, CALM_S, CALM_S + seconds);
   return {
     useful: sum.usefulMs / (servers * seconds * 1_000),
-    value: sum.value / hindsightBound(asked, capacityMs),
-    strictValue: sum.value / hindsightBound(asked, capacityMs, 'strict'),
+    value: sum.value / bounds.value,
+    strictValue: sum.value / bounds.strictValue,
     answered: sum.answered / sum.sent,
   };
+}
+
+/** What hindsight could have had in the time that a goodput is measured: of all policies that see this seed's requests. */
+export function boundsOf(seed: number, options: GoodputOptions): Bounds {
+  const { servers, seconds = GOODPUT_S } = options;
+  const fromMs = CALM_S * 1_000;
+  const toMs = fromMs + seconds * 1_000;
+  const asked = requestsBetween(goodputScenario(options), seed, fromMs, toMs);
+  // The last of them could still be served within the SLA.
+  const capacityMs = servers * (toMs - fromMs + COMMON.slaMs);
+  return {
+    value: hindsightBound(asked, capacityMs),
+    strictValue: hindsightBound(asked, capacityMs, 'strict'),
+  };
+}
+
+export type Bounds = Pick<Goodput, 'value' | 'strictValue'>;
+
+function goodputScenario(options: GoodputOptions): PoolScenario {
+  const { servers, load = 2, seconds = GOODPUT_S, valueSigma = COMMON.valueSigma } = options;
+  const until = CALM_S + seconds;
+  const steps = burst(load, CALM_S, until);
+  return { ...COMMON, valueSigma, servers, steps, endMs: (until + 1) * 1_000, retries: 0 };
 }
 
 export interface GoodputOptions {
