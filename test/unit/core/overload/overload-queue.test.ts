@@ -68,4 +68,33 @@ describe('the queue of an overloaded pool', () => {
     expect(order).toEqual(['dense, soon', 'dense, late', 'thin', 'let in before it', 'thinner']);
     expect(queue.length).toBe(0);
   });
+
+  it('does not take servers that have nothing to do for slow ones', () => {
+    const queue = calm();
+    for (let nowMs = 10; nowMs <= 10_000; nowMs += 10) queue.tick(nowMs);
+    expect(queue.report(10_000).throughput).toBe(1);
+  });
+
+  it('finds the servers slow where work waits and little is completed', () => {
+    const queue = calm();
+    for (let nowMs = 10; nowMs <= 10_000; nowMs += 10) {
+      queue.push(named('load', 1e9), nowMs);
+      queue.complete(5, 10);
+      queue.tick(nowMs);
+    }
+    expect(queue.report(10_000).throughput).toBeCloseTo(0.5, 1);
+  });
+
+  it('still serves at full rate where no request was given a value', () => {
+    const queue = calm();
+    let ran = 0;
+    for (let nowMs = 10; nowMs <= 5_000; nowMs += 10) {
+      for (let each = 0; each < 4; each += 1) queue.push(named('no value', nowMs + 100, 0), nowMs);
+      const started = queue.next(nowMs, () => {});
+      if (started !== undefined) ran += 1;
+      queue.complete(10, 10);
+      queue.tick(nowMs);
+    }
+    expect(ran).toBe(500);
+  });
 });

@@ -10,10 +10,10 @@ import {
 const SEED = 11;
 const POOL = { servers: 4, seconds: 12 };
 
-describe('an overload of twice the capacity', () => {
+describe('an overload', () => {
   const cinnamon = measureGoodput(POOL_POLICIES.Cinnamon, SEED, POOL);
 
-  it('leaves the servers busy with what counts, whichever order is paid for', () => {
+  it('of twice the capacity leaves the servers busy with what counts, whichever order is paid for', () => {
     const onePrice = measureGoodput(POOL_POLICIES['one-price'], SEED, POOL);
     expect(onePrice.useful).toBeGreaterThan(0.99);
     expect(onePrice.value).toBeGreaterThan(0.97);
@@ -24,13 +24,13 @@ describe('an overload of twice the capacity', () => {
     expect(strict.strictValue).toBeGreaterThan(0.97);
   });
 
-  it.each([1.5, 4, 8])('does so at %d times the capacity', (load) => {
+  it.each([1.5, 4, 8])('of %d times the capacity does so too', (load) => {
     const { useful, value } = measureGoodput(POOL_POLICIES['one-price'], SEED, { ...POOL, seconds: 5, load });
     expect(useful).toBeGreaterThan(0.99);
     expect(value).toBeGreaterThan(0.97);
   });
 
-  it.each([0.7, 1.5])('does so where the capacity was believed %d of what it is', (believed) => {
+  it.each([0.7, 1.5])('does so too where the capacity was believed %d of what it is', (believed) => {
     const { useful, value } = measureGoodput(millracePolicy('one-price', believed), SEED, POOL);
     expect(useful).toBeGreaterThan(0.985);
     expect(value).toBeGreaterThan(0.965);
