@@ -1,6 +1,6 @@
 /** A part of a request that is computed or left out as one. */
 export interface WorkPart {
-  /** Predicted service time on a server of speed 1, ms. */
+  /** Predicted service time on a server of speed 1, ms: a number of at least 0, since one that is none would stay in every sum. */
   costMs: number;
   /** What answering it is worth, in any unit that is the same for all. */
   value: number;
@@ -27,11 +27,10 @@ export interface PricedWork {
 export const LN_DENSITY_MAX = 31;
 /** What is worth nothing, or was given no value, counts as this: among itself, the cheapest first. */
 const VALUE_MIN = 1e-9;
-const COST_MS_MIN = 1e-6;
 
 /** ln of value per ms, from `-LN_DENSITY_MAX` to `LN_DENSITY_MAX`. */
 export function lnDensity({ costMs, value }: WorkPart): number {
   // A comparison with NaN is false: it counts as the least.
-  const density = (value > VALUE_MIN ? value : VALUE_MIN) / (costMs > COST_MS_MIN ? costMs : COST_MS_MIN);
+  const density = (value > VALUE_MIN ? value : VALUE_MIN) / costMs;
   return Math.min(LN_DENSITY_MAX, Math.max(-LN_DENSITY_MAX, Math.log(density)));
 }

@@ -36,4 +36,11 @@ describe('the budget of retries', () => {
     }
     expect([atOnce, later]).toEqual([5, 100]);
   });
+
+  it('saves no more than the burst in quiet times', () => {
+    const budget = new RetryBudget({ share: SHARE, burst: 5 });
+    for (let request = 0; request < 1_000; request += 1) budget.firstAttempt();
+    const taken = Array.from({ length: 20 }, () => budget.take()).filter((isTaken) => isTaken);
+    expect(taken.length).toBe(5);
+  });
 });
