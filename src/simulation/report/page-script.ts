@@ -1,4 +1,17 @@
 /**
+ * The library formats numbers by the browser's language when it is loaded, and a browser under a POSIX locale can name one that no formatter takes
+ * (`en-US@posix`): then no chart would be drawn.
+ */
+export const LANGUAGE_SCRIPT = `
+'use strict';
+try {
+  new Intl.NumberFormat(navigator.language);
+} catch {
+  Object.defineProperty(navigator, 'language', { value: 'en' });
+}
+`;
+
+/**
  * What the page of a report does in the browser, as it stands there: it draws the charts of one run, or of two over each other, from the JSON in the page.
  * Text reaches the page as text alone.
  */
@@ -7,6 +20,8 @@ export const PAGE_SCRIPT = `
 const result = JSON.parse(document.getElementById('result').textContent);
 const COLOURS = ['#0b62a4', '#c2410c', '#15803d', '#7e22ce', '#a16207', '#be123c', '#0e7490', '#4d7c0f', '#6b7280'];
 const OUTCOMES = ['scored', 'degraded', 'expired', 'rejected', 'deadLettered'];
+const TEXT = getComputedStyle(document.body).color;
+const GRID = { stroke: '#9ca3af55' };
 const charts = [];
 let isZooming = false;
 
@@ -50,7 +65,7 @@ function draw([title, unit, linesOf], runs) {
     height: 240,
     scales: { x: { time: false } },
     cursor: { sync: { key: 'runs' } },
-    axes: [{ label: 'virtual time, s' }, { size: 70 }],
+    axes: [{ label: 'virtual time, s', stroke: TEXT, grid: GRID }, { size: 70, stroke: TEXT, grid: GRID }],
     series: [{ label: 's' }, ...lines.map(({ label, stroke, dash }) => ({ label, stroke, dash, width: 1.5 }))],
     hooks: { setScale: [(moved, scale) => zoomAll(moved, scale)] },
   }, [times, ...lines.map(({ values }) => values)], holder);

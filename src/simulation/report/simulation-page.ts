@@ -1,5 +1,5 @@
 import type { Comparison, PairedDifference } from './compare.ts';
-import { PAGE_SCRIPT } from './page-script.ts';
+import { LANGUAGE_SCRIPT, PAGE_SCRIPT } from './page-script.ts';
 import type { SimulationReport } from './simulation-report.ts';
 import type { SimulationResult } from './simulation-result.ts';
 
@@ -16,7 +16,14 @@ table { border-collapse: collapse; margin: 0.5rem 0 1.5rem; }
 th, td { text-align: left; padding: 0.2rem 1rem 0.2rem 0; border-bottom: 1px solid #d1d5db; font-variant-numeric: tabular-nums; }
 .simulated { background: #fef3c7; border: 1px solid #b45309; padding: 0.5rem 1rem; }
 label { margin-right: 1rem; }
-#charts > div { margin: 1rem 0; overflow-x: auto; }
+#charts > div { margin: 1rem 0; }
+#charts > div, .wide { overflow-x: auto; }
+@media (prefers-color-scheme: dark) {
+  :root { color-scheme: dark; }
+  body { color: #e5e7eb; background: #111827; }
+  th, td { border-color: #374151; }
+  .simulated { background: #422006; }
+}
 `;
 
 /**
@@ -49,6 +56,7 @@ Drag over a chart to zoom into all of them, double-click to see everything. The 
 <noscript>The charts need JavaScript; the tables do not.</noscript>
 <script type="application/json" id="result">${scriptSafe(JSON.stringify(result))}</script>
 <!-- ${library.licence.replaceAll('--', '- -')} -->
+<script>${LANGUAGE_SCRIPT}</script>
 <script>${library.script}</script>
 <script>${PAGE_SCRIPT}</script>
 </body>
@@ -75,7 +83,7 @@ function table(headers: readonly string[], rows: readonly (readonly string[])[])
   const cells = (tag: string, texts: readonly string[]): string =>
     texts.map((text) => `<${tag}>${escapeHtml(text)}</${tag}>`).join('');
   const body = rows.map((row) => `<tr>${cells('td', row)}</tr>`).join('\n');
-  return `<table><thead><tr>${cells('th', headers)}</tr></thead><tbody>\n${body}\n</tbody></table>`;
+  return `<div class="wide"><table><thead><tr>${cells('th', headers)}</tr></thead><tbody>\n${body}\n</tbody></table></div>`;
 }
 
 function runsTable(runs: readonly SimulationReport[]): string {

@@ -44,6 +44,7 @@ function browserOf(page: string) {
   };
   const script = [...page.matchAll(/<script>([\s\S]*?)<\/script>/g)].at(-1)?.[1] ?? '';
   runInNewContext(script, {
+    getComputedStyle: () => ({ color: 'black' }),
     document: { getElementById: elementOf, createElement: () => new FakeElement() },
     window: { addEventListener: () => undefined },
     uPlot: class {
@@ -69,7 +70,7 @@ describe('the page of a simulation', () => {
   it('shows what stands in a report as text', () => {
     const page = simulationPage(resultOf(HOSTILE, 'next'), { script: '', style: '', licence: '-->' });
     expect(page).not.toContain('<img');
-    expect(page.match(/<\/script>/g)).toHaveLength(3);
+    expect(page.match(/<\/script>/g)).toHaveLength(4);
     expect(page).toContain('&lt;/script&gt;&lt;img');
     expect(page.match(/-->/g)).toHaveLength(1);
     expect(browserOf(page).elementOf('first').children).toMatchObject([
@@ -77,6 +78,18 @@ describe('the page of a simulation', () => {
       { textContent: 'next@1, seed 1' },
     ]);
   });
+
+  it.each(['en-US@posix', 'de-CH'])(
+    'has a language that numbers can be written in where the browser says %s',
+    (language) => {
+      const page = simulationPage(resultOf('live'), chartLibrary());
+      const [script = ''] = [...page.matchAll(/<script>([\s\S]*?)<\/script>/g)].map(([, text = '']) => text);
+      const navigator = { language };
+      runInNewContext(script, { navigator, Intl });
+      expect(() => new Intl.NumberFormat(navigator.language)).not.toThrow();
+      if (language === 'de-CH') expect(navigator.language).toBe('de-CH');
+    },
+  );
 
   it('draws one run, or two over each other', () => {
     const { drawn, elementOf } = browserOf(simulationPage(resultOf('live', 'next'), chartLibrary()));
