@@ -12,6 +12,7 @@ import type { SimulatedFleet } from '../simulation/fleet/simulated-fleet.ts';
 import { withAvailability } from '../simulation/fleet/with-availability.ts';
 import { simulatePipeline } from '../simulation/pipeline/simulate-pipeline.ts';
 import { compareRuns } from '../simulation/report/compare.ts';
+import type { ShadowCandidate } from '../simulation/report/shadow-watch.ts';
 import { simulationPage } from '../simulation/report/simulation-page.ts';
 import type { SimulationReport } from '../simulation/report/simulation-report.ts';
 import type { SimulationResult } from '../simulation/report/simulation-result.ts';
@@ -26,6 +27,7 @@ import { DEFAULT_TRACE_MAPPING } from '../traffic/trace-inference-csv.ts';
 import type { TrafficPlan } from '../traffic/traffic-plan.ts';
 import { openModels } from '../wiring/backends.ts';
 import { compileChecked, digestOf } from '../wiring/policy-files.ts';
+import { rolloutConfig } from '../wiring/rollout-config.ts';
 import { chartLibrary } from './chart-library.ts';
 import { type CliContext, cliTelemetry } from './context.ts';
 import { count, duration, durationOrNone, positiveNumber, seed } from './flags.ts';
@@ -34,6 +36,7 @@ import { planTraffic, type TrafficFlags } from './simulate-traffic.ts';
 
 interface SimulateFlags extends TrafficFlags {
   policy?: string[];
+  shadow?: string;
   fleet?: string;
   spot?: string[];
   duration?: number;
@@ -64,6 +67,10 @@ export function simulateCommand(context: CliContext): Command {
 function withOptions(command: Command): Command {
   return command
     .option('--policy <files...>', 'policies, each in runs of its own (default: the one of the settings)')
+    .option(
+      '--shadow <file>',
+      'a candidate that decides each request beside the policy and acts on nothing: what it would change, and whether a rollout would hold it',
+    )
     .option('--fleet <file>', 'pools, speeds, capacity over time (default: the fleet of the settings)')
     .option('--spot <pool=file...>', 'a pool has the workers that a record of spot availability lets it have')
     .option('--trace <file>', 'traffic of a trace; its first line says of which format it is')
@@ -128,7 +135,8 @@ Examples:
   millrace simulate --rate 500 --duration 30s
   millrace simulate --fleet examples/fleets/simulated.yaml --rate 900 --burst 3/2s/20s --html report.html
   millrace simulate --trace examples/traces/azure-llm-inference-code.csv --rate 200 --duration 1m --json
-  millrace simulate --policy live.yaml next.yaml --rate 500 --seeds 10 --compare`;
+  millrace simulate --policy live.yaml next.yaml --rate 500 --seeds 10 --compare
+  millrace simulate --policy live.yaml --shadow next.yaml --rate 500 --burst 3/2s/20s`;
 
 function nonNegative(text: string): number {
   return text === '0' ? 0 : positiveNumber(text);
@@ -148,13 +156,14 @@ async function simulate(context: CliContext, flags: SimulateFlags): Promise<void
       allowed: 'two or more after --policy',
     });
   const policies = files.map((file) => readPolicy(file, fleet));
+  const shadow = shadowOf(flags.shadow, fleet, settings);
   const traffic = planTraffic(flags);
   const repository = await openModels(settings, cliTelemetry(settings));
   const catalogue = readCatalogue(packaged('', 'models', 'catalogue'));
   const runs: SimulationReport[][] = [];
   const startedMs = context.clock.monotonicMs();
   for (const policy of policies)
-    runs.push(await runSeeds(flags, { settings, fleet, policy, traffic, repository, catalogue }));
+    runs.push(await runSeeds(flags, { settings, fleet, policy, ...shadow, traffic, repository, catalogue }));
   const result: SimulationResult = {
     format: 1,
     simulated: true,
@@ -174,6 +183,7 @@ interface RunOf {
   settings: Settings;
   fleet: SimulatedFleet;
   policy: ActivePolicy;
+  shadow?: ShadowCandidate;
   traffic: TrafficPlan;
   repository: ModelRepository;
   catalogue: Catalogue;
@@ -183,8 +193,7 @@ async function runSeeds(flags: SimulateFlags, of: RunOf): Promise<SimulationRepo
   const { description, spanMs } = of.traffic;
   const durationMs = flags.duration ?? (Number.isFinite(spanMs) ? spanMs : DURATION_MS);
   const { signals } = flags;
-  const requests =
-    signals === undefined ? undefined : readingFile(signals, () => readRecorded(signals, of.policy));
+  const requests = signals === undefined ? undefined : readingFile(signals, () => readRecorded(signals, of));
   const reports: SimulationReport[] = [];
   for (let n = 0; n < flags.seeds; n += 1) {
     const random = seededRandom(flags.seed + n);
@@ -211,8 +220,12 @@ async function runSeeds(flags: SimulateFlags, of: RunOf): Promise<SimulationRepo
   return reports;
 }
 
-function readRecorded(corpus: string, { compiled }: ActivePolicy): RecordedRequest[] {
-  const requests = recordedRequests(new TraceFile(userFilePath(corpus)), compiled);
+function readRecorded(corpus: string, { policy, shadow }: RunOf): RecordedRequest[] {
+  const requests = recordedRequests(
+    new TraceFile(userFilePath(corpus)),
+    policy.compiled,
+    shadow !== undefined,
+  );
   if (requests.length > 0) return requests;
   throw new MillraceError('INVALID_CONFIG', `${corpus} holds no request`, {
     advice: 'Record some with millrace capture',
@@ -222,6 +235,15 @@ function readRecorded(corpus: string, { compiled }: ActivePolicy): RecordedReque
 /** Of the family that made-up requests are of. */
 function slaMs({ families }: ModelRepository): number {
   return families.find(({ family }) => family === 'ranker')?.contract.slaMs ?? SLA_MS;
+}
+
+function shadowOf(
+  file: string | undefined,
+  fleet: SimulatedFleet,
+  settings: Settings,
+): { shadow?: ShadowCandidate } {
+  if (file === undefined) return {};
+  return { shadow: { policy: readPolicy(file, fleet), rollout: rolloutConfig(settings) } };
 }
 
 function fleetOf(file: string, spot: readonly string[]): SimulatedFleet {

@@ -1,11 +1,14 @@
 import type { ScoredResult, ScoreRequest } from '../../contracts/records.ts';
 import { outcomeKind } from '../../core/outcome/outcome.ts';
+import type { Cancel } from '../../ports/clock.ts';
+import { follow } from '../../stages/follow.ts';
 import type { Arrival } from '../../traffic/arrivals.ts';
 import { type OutsideLedger, openOutsideLedger } from '../../traffic/outside-ledger.ts';
 import type { RequestMaker } from '../../traffic/request-maker.ts';
 import { openSender } from '../../traffic/send-requests.ts';
 import { Measurements } from '../report/measurements.ts';
 import { PoolMeter, type WorkerReading } from '../report/pool-meter.ts';
+import { ShadowWatch } from '../report/shadow-watch.ts';
 import type { SimulationReport } from '../report/simulation-report.ts';
 import { stepMsOf } from '../report/step.ts';
 import { followCapacity } from './follow-capacity.ts';
@@ -27,6 +30,8 @@ export interface PipelineSimulation extends SimulatedStagesOptions {
 
 /** Heartbeats are heard and partitions assigned before the first request. */
 const WARM_UP_MS = 2_000;
+/** To the broker, and from it. */
+const HOPS_OF_A_RECORD = 2;
 
 /** Runs traffic through the stages of the real pipeline in virtual time. The same options give the same report, byte for byte. */
 export async function simulatePipeline(options: PipelineSimulation): Promise<SimulationReport> {
@@ -48,6 +53,7 @@ class Run {
   /** By request id, those without a result: when each was due. */
   readonly #dueMs = new Map<string, number>();
   #ledger: OutsideLedger | undefined;
+  #shadow: ShadowWatch | undefined;
   #send: ((request: ScoreRequest) => Promise<void>) | undefined;
   #sent = 0;
   #refused = 0;
@@ -67,6 +73,13 @@ class Run {
       openOutsideLedger(client, { onResult: (result) => this.#take(result) }),
     );
     this.#send = await this.#stages.settle(openSender(client));
+    const { shadow } = this.#options;
+    if (shadow === undefined) return;
+    const watch = new ShadowWatch(shadow, this.#stages.clock.monotonicMs());
+    this.#shadow = watch;
+    await this.#stages.settle(
+      follow(client, 'routing-metrics', 'RouterWindow', (window) => watch.take(window)),
+    );
   }
 
   /** Lets the traffic come, step by step, and its last results. */
@@ -77,6 +90,7 @@ class Run {
     this.#startedMs = clock.monotonicMs();
     followCapacity(this.#stages, fleet.pools);
     for (const [pool, meter] of this.#pools) meter.begin(this.#readings(pool));
+    const stopLooking = this.#looks();
     this.#scheduleNext(0);
     for (let atMs = 0; atMs < durationMs; atMs += stepMs) {
       await clock.advanceTo(this.#startedMs + atMs + stepMs);
@@ -84,6 +98,8 @@ class Run {
       for (const [pool, meter] of this.#pools) meter.stepEnded(this.#readings(pool));
     }
     await clock.runUntil(() => this.#dueMs.size === 0, drainMs);
+    stopLooking();
+    await this.#lastLook();
   }
 
   report(): SimulationReport {
@@ -104,8 +120,24 @@ class Run {
       leaves: this.#measured.leaves(),
       pools: meters.map((meter) => meter.summary()),
       series: { ...this.#measured.series(), pools: meters.map((meter) => meter.series()) },
+      ...(this.#shadow === undefined ? {} : { shadow: this.#shadow.report([...this.#pools.keys()]) }),
       notes: this.#notes(),
     };
+  }
+
+  #looks(): Cancel {
+    const { shadow } = this.#options;
+    const { clock } = this.#stages;
+    if (shadow === undefined) return () => undefined;
+    return clock.every(shadow.rollout.lookMs, () => this.#shadow?.look(clock.monotonicMs()));
+  }
+
+  /** The window in which the last request was decided is still open, and then under way. */
+  async #lastLook(): Promise<void> {
+    if (this.#shadow === undefined) return;
+    const { settings, fleet } = this.#options;
+    await this.#stages.clock.advanceBy(settings.windowMs + HOPS_OF_A_RECORD * fleet.hopMs);
+    this.#shadow.look(this.#stages.clock.monotonicMs());
   }
 
   /** Each request leaves exactly when it is due: there is no timer that is coarser than the traffic. */

@@ -119,6 +119,33 @@ describe('millrace simulate', () => {
     expect(bad.err).toMatch(/line 2, signals\.candidateCount \(got "-1"/);
   });
 
+  it('shows what a candidate would change, of whole stages and of signals, in text, JSON and on a page', async () => {
+    const folder = temporaryFolder();
+    const shadow = ['--shadow', 'examples/policies/one-pool.yaml'];
+    const page = folder.path('report.html');
+    const { out, exitCode } = await millrace([...QUICK, ...shadow, '--html', page]);
+    expect(exitCode).toBe(0);
+    expect(out).toMatch(/one-pool@1 in shadow: \d+ requests decided by both, 0 threw/);
+    expect(out).toMatch(/all +\d+ +\d/);
+    expect(out).toMatch(/a rollout would (not )?hold it/);
+    expect(folder.read('report.html')).toContain('one-pool@1 in shadow of starter@1, seed 1');
+    const line = '{"signals": {"candidateCount": 8, "predictedCostMs": 1, "activationBytes": 1e6}}';
+    const corpus = folder.write('corpus.jsonl', `${line}\n`);
+    const json = await millrace([...QUICK, ...shadow, '--signals', corpus, '--json']);
+    const [run] = (JSON.parse(json.out) as SimulationResult).runs;
+    expect(run?.shadow).toMatchObject({
+      requests: run?.ledger.ingress,
+      leaves: [{ leaf: 'large-activations', all: { changed: 1 } }],
+    });
+  });
+
+  it('says which candidate is not valid', async () => {
+    const file = temporaryFolder().write('next.yaml', 'kind: RoutingPolicy\n');
+    const { err, out, exitCode } = await millrace([...QUICK, '--shadow', file]);
+    expect([exitCode, out]).toEqual([2, '']);
+    expect(err).toMatch(/next\.yaml, on the fleet embedded/);
+  });
+
   it('refuses a fleet with its place in the file, and a trace with a bad line before anything runs', async () => {
     const folder = temporaryFolder();
     const fleet = folder.write(
