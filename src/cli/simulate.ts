@@ -10,6 +10,7 @@ import type { ModelRepository } from '../inference/repository/open-repository.ts
 import { parseSimulatedFleet } from '../simulation/fleet/parse-simulated-fleet.ts';
 import type { SimulatedFleet } from '../simulation/fleet/simulated-fleet.ts';
 import { withAvailability } from '../simulation/fleet/with-availability.ts';
+import type { SizingOptions } from '../simulation/pipeline/bus-sizing.ts';
 import { simulatePipeline } from '../simulation/pipeline/simulate-pipeline.ts';
 import { compareRuns } from '../simulation/report/compare.ts';
 import type { ShadowCandidate } from '../simulation/report/shadow-watch.ts';
@@ -32,6 +33,7 @@ import { chartLibrary } from './chart-library.ts';
 import { type CliContext, cliTelemetry } from './context.ts';
 import { count, duration, durationOrNone, positiveNumber, seed } from './flags.ts';
 import { simulationLines } from './simulate-report.ts';
+import { readAssumptions } from './simulate-sizing.ts';
 import { planTraffic, type TrafficFlags } from './simulate-traffic.ts';
 
 interface SimulateFlags extends TrafficFlags {
@@ -40,6 +42,9 @@ interface SimulateFlags extends TrafficFlags {
   fleet?: string;
   spot?: string[];
   duration?: number;
+  sizing: boolean;
+  scale: number;
+  assume?: string[];
   drain: number;
   deadline?: number;
   skew: number;
@@ -104,6 +109,16 @@ function withOptions(command: Command): Command {
       '--signals <corpus>',
       'route the requests of a corpus of millrace capture by their signals alone, without tensors and codecs: faster',
     )
+    .option(
+      '--sizing',
+      'what Kafka the load needs: records, bytes and partitions of each topic, brokers, Redis',
+      false,
+    )
+    .option('--scale <factor>', 'plan for so many times the load, with --sizing', positiveNumber, 1)
+    .option(
+      '--assume <name=value...>',
+      'of the cluster, with --sizing: replication=3 partition=10 written=45 sent=60 partitions=1000 headroom=0.4',
+    )
     .option('--skew <exponent>', 'Zipf’s exponent by which users are drawn; 0: all alike', nonNegative, 1)
     .option('--deadline <time>', 'deadline of each request (default: the SLA of the model family)', duration)
     .option('--duration <time>', 'virtual time of traffic (default: one pass of the trace, or 1m)', duration)
@@ -157,13 +172,25 @@ async function simulate(context: CliContext, flags: SimulateFlags): Promise<void
     });
   const policies = files.map((file) => readPolicy(file, fleet));
   const shadow = shadowOf(flags.shadow, fleet, settings);
+  const sizing = sizingOf(flags);
   const traffic = planTraffic(flags);
   const repository = await openModels(settings, cliTelemetry(settings));
   const catalogue = readCatalogue(packaged('', 'models', 'catalogue'));
   const runs: SimulationReport[][] = [];
   const startedMs = context.clock.monotonicMs();
   for (const policy of policies)
-    runs.push(await runSeeds(flags, { settings, fleet, policy, ...shadow, traffic, repository, catalogue }));
+    runs.push(
+      await runSeeds(flags, {
+        settings,
+        fleet,
+        policy,
+        ...shadow,
+        ...sizing,
+        traffic,
+        repository,
+        catalogue,
+      }),
+    );
   const result: SimulationResult = {
     format: 1,
     simulated: true,
@@ -184,6 +211,7 @@ interface RunOf {
   fleet: SimulatedFleet;
   policy: ActivePolicy;
   shadow?: ShadowCandidate;
+  sizing?: SizingOptions;
   traffic: TrafficPlan;
   repository: ModelRepository;
   catalogue: Catalogue;
@@ -244,6 +272,24 @@ function shadowOf(
 ): { shadow?: ShadowCandidate } {
   if (file === undefined) return {};
   return { shadow: { policy: readPolicy(file, fleet), rollout: rolloutConfig(settings) } };
+}
+
+function sizingOf({ sizing, scale, assume, signals }: SimulateFlags): { sizing?: SizingOptions } {
+  const assumptions = readAssumptions(assume ?? []);
+  if (!sizing && (assume !== undefined || scale !== 1))
+    throw new MillraceError('INVALID_CONFIG', '--scale and --assume are of a plan that was not asked for', {
+      advice: 'Add --sizing',
+    });
+  if (!sizing) return {};
+  if (signals === undefined) return { sizing: { scale, assumptions } };
+  throw new MillraceError(
+    'INVALID_CONFIG',
+    '--sizing measures the topics, and by signals alone there are none',
+    {
+      value: '--signals',
+      allowed: '--sizing without --signals',
+    },
+  );
 }
 
 function fleetOf(file: string, spot: readonly string[]): SimulatedFleet {

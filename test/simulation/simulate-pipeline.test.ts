@@ -4,6 +4,7 @@ import { type SeededRandom, seededRandom } from '../../src/core/random/seeded-ra
 import { openRepository } from '../../src/inference/repository/open-repository.ts';
 import { parseSimulatedFleet } from '../../src/simulation/fleet/parse-simulated-fleet.ts';
 import type { SimulatedFleet } from '../../src/simulation/fleet/simulated-fleet.ts';
+import type { SizingOptions } from '../../src/simulation/pipeline/bus-sizing.ts';
 import { simulatePipeline } from '../../src/simulation/pipeline/simulate-pipeline.ts';
 import type { SimulationReport } from '../../src/simulation/report/simulation-report.ts';
 import { DEFAULT_ROLLOUT_CONFIG } from '../../src/stages/policy-controller/controller-config.ts';
@@ -70,6 +71,7 @@ interface RunOptions {
   durationMs?: number;
   deadlineMs?: number;
   withShadow?: boolean;
+  sizing?: SizingOptions;
 }
 
 function run(options: RunOptions = {}): Promise<SimulationReport> {
@@ -92,6 +94,7 @@ function run(options: RunOptions = {}): Promise<SimulationReport> {
   return simulatePipeline({
     fleet,
     policy: activeOf(POLICY, 1),
+    ...(options.sizing === undefined ? {} : { sizing: options.sizing }),
     ...(options.withShadow === true
       ? { shadow: { policy: activeOf(CANDIDATE, 2), rollout: DEFAULT_ROLLOUT_CONFIG } }
       : {}),
@@ -190,6 +193,32 @@ describe('a simulation of the whole pipeline', () => {
     expect(first).toMatchObject({ leaf: 'rest', all: { changed: 0, latencyApart: 0 } });
     expect(second?.all.changed).toBeCloseTo((wide - kept) / wide, 4);
     expect(shadow?.rollout.missing.join()).toContain(`${usual.ledger.ingress} of 10000 requests`);
+  });
+
+  it('measures what its topics carry, also beside a shadow, and changes nothing else', async () => {
+    const assumptions = {
+      ...{ replication: 2, partitionBytesPerSecond: 10e6, brokerWrittenBytesPerSecond: 1e9 },
+      ...{ brokerSentBytesPerSecond: 1e9, brokerPartitions: 1_000, headroom: 0 },
+    };
+    const { kafka, ...others } = await run({ sizing: { scale: 1, assumptions } });
+    expect(JSON.stringify(others)).toBe(JSON.stringify(await run()));
+    const of = (topic: string) => kafka?.topics.find((each) => each.topic === topic);
+    const [ingress, features, results] = ['ingress.v1', 'features.v1', 'scored-results.v1'].map(of);
+    // One second: what came in it, but for what is still under way at its end.
+    expect(ingress?.recordsPerSecond).toBe(others.ledger.ingress);
+    for (const topic of [ingress, features, results]) {
+      expect(topic?.recordsPerSecond).toBeGreaterThan(others.ledger.ingress - 5);
+      expect(topic?.inBytesPerSecond).toBeGreaterThan(100 * (topic?.recordsPerSecond ?? 0));
+      // One reader each: the books are no reader of a live system.
+      expect((topic?.outBytesPerSecond ?? 0) / (topic?.inBytesPerSecond ?? 1)).toBeCloseTo(1, 1);
+    }
+    // The features hold the request, and more.
+    expect(features?.inBytesPerSecond).toBeGreaterThan(ingress?.inBytesPerSecond ?? 0);
+    expect([of('dispatch.gpu.v1')?.partitions, of('dispatch.cpu.v1')?.partitions]).toEqual([2, 1]);
+    expect(kafka).toMatchObject({ brokers: 2, redisPerSecond: 1.25 + 3 });
+    const beside = await run({ sizing: { scale: 1, assumptions }, withShadow: true });
+    const metrics = beside.kafka?.topics.find(({ topic }) => topic === 'routing-metrics.v1');
+    expect(metrics?.outBytesPerSecond).toBe(of('routing-metrics.v1')?.outBytesPerSecond);
   });
 
   it('shows a queue that grows, and what expires in it, where the fleet is too small', async () => {

@@ -11,6 +11,7 @@ import { PoolMeter, type WorkerReading } from '../report/pool-meter.ts';
 import { ShadowWatch } from '../report/shadow-watch.ts';
 import type { SimulationReport } from '../report/simulation-report.ts';
 import { stepMsOf } from '../report/step.ts';
+import { BusSizing, type SizingOptions } from './bus-sizing.ts';
 import { followCapacity } from './follow-capacity.ts';
 import { SimulatedStages, type SimulatedStagesOptions } from './simulated-stages.ts';
 
@@ -26,6 +27,8 @@ export interface PipelineSimulation extends SimulatedStagesOptions {
   readonly durationMs: number;
   /** How long results are waited for after the last request. */
   readonly drainMs: number;
+  /** Plans a cluster for the load, where it is there. */
+  readonly sizing?: SizingOptions;
 }
 
 /** Heartbeats are heard and partitions assigned before the first request. */
@@ -53,6 +56,7 @@ class Run {
   /** By request id, those without a result: when each was due. */
   readonly #dueMs = new Map<string, number>();
   #ledger: OutsideLedger | undefined;
+  #sizing: BusSizing | undefined;
   #shadow: ShadowWatch | undefined;
   #send: ((request: ScoreRequest) => Promise<void>) | undefined;
   #sent = 0;
@@ -91,10 +95,12 @@ class Run {
     followCapacity(this.#stages, fleet.pools);
     for (const [pool, meter] of this.#pools) meter.begin(this.#readings(pool));
     const stopLooking = this.#looks();
+    this.#sizing = this.#sizingOf();
     this.#scheduleNext(0);
     for (let atMs = 0; atMs < durationMs; atMs += stepMs) {
       await clock.advanceTo(this.#startedMs + atMs + stepMs);
       this.#measured.stepEnded();
+      this.#sizing?.stepEnded(atMs + stepMs >= durationMs);
       for (const [pool, meter] of this.#pools) meter.stepEnded(this.#readings(pool));
     }
     await clock.runUntil(() => this.#dueMs.size === 0, drainMs);
@@ -120,9 +126,17 @@ class Run {
       leaves: this.#measured.leaves(),
       pools: meters.map((meter) => meter.summary()),
       series: { ...this.#measured.series(), pools: meters.map((meter) => meter.series()) },
+      ...(this.#sizing === undefined ? {} : { kafka: this.#sizing.plan(fleet) }),
       ...(this.#shadow === undefined ? {} : { shadow: this.#shadow.report([...this.#pools.keys()]) }),
       notes: this.#notes(),
     };
+  }
+
+  #sizingOf(): BusSizing | undefined {
+    const { sizing, shadow } = this.#options;
+    if (sizing === undefined) return undefined;
+    const watched = shadow === undefined ? [] : [this.#stages.topics.fixed('routing-metrics')];
+    return new BusSizing(this.#stages, sizing, watched);
   }
 
   #looks(): Cancel {

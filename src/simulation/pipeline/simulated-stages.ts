@@ -1,4 +1,4 @@
-import { memoryBroker } from '../../adapters/memory/bus.ts';
+import { memoryBroker, type TopicTraffic } from '../../adapters/memory/bus.ts';
 import { memoryControlServer } from '../../adapters/memory/control-store.ts';
 import { memorySchemaRegistry } from '../../adapters/memory/schema-registry.ts';
 import { silentTelemetry } from '../../adapters/memory/telemetry.ts';
@@ -120,6 +120,11 @@ export class SimulatedStages {
       newId: () => name,
       close: () => bus.close(),
     };
+  }
+
+  /** What the topics have carried. */
+  traffic(): ReadonlyMap<string, TopicTraffic> {
+    return this.#broker.traffic();
   }
 
   /** Lets time go on until the promise has settled. */

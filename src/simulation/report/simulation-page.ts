@@ -3,6 +3,7 @@ import { PAGE_SCRIPT } from './page-script.ts';
 import { shadowTables, verdictLines } from './shadow-tables.ts';
 import type { SimulationReport } from './simulation-report.ts';
 import type { SimulationResult } from './simulation-result.ts';
+import { sizingSummary, sizingTable } from './sizing-table.ts';
 
 /** The library that draws, as texts that go into the page. */
 export interface ChartLibrary {
@@ -39,6 +40,7 @@ export function simulationPage(result: SimulationResult, library: ChartLibrary):
 <p class="simulated"><strong>Simulated.</strong> Stages ran in virtual time; service times come from profiles, no device was measured.</p>
 ${runsTable(result.runs)}
 ${result.comparisons.map(comparisonTable).join('\n')}
+${result.runs.map(sizingSection).join('\n')}
 ${result.runs.map(shadowSection).join('\n')}
 ${notesOf(result.runs)}
 <h2>Over time</h2>
@@ -121,6 +123,16 @@ function comparisonTable({ first, other, differences }: Comparison): string {
   const rows = differences.filter(({ pairs }) => pairs > 0).map(row);
   return `<h2>${escapeHtml(`${first} against ${other}`)}</h2>
 ${table(['figure', first, other, 'difference', '95 % interval', ''], rows)}`;
+}
+
+function sizingSection({ policy, seed, kafka }: SimulationReport): string {
+  if (kafka === undefined) return '';
+  const { headers, rows } = sizingTable(kafka);
+  return `<h2>${escapeHtml(`Kafka for ${policy.name}@${policy.version}, seed ${seed}`)}</h2>
+${table(headers, rows)}
+${sizingSummary(kafka)
+  .map((line) => `<p>${escapeHtml(line)}</p>`)
+  .join('\n')}`;
 }
 
 function shadowSection({ policy, seed, shadow, pools }: SimulationReport): string {
