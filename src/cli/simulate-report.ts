@@ -1,6 +1,8 @@
 import type { Comparison } from '../simulation/report/compare.ts';
 import type { SimulationReport } from '../simulation/report/simulation-report.ts';
 import type { SimulationResult } from '../simulation/report/simulation-result.ts';
+import { shadowLines } from './simulate-shadow.ts';
+import { sizingLines } from './simulate-sizing.ts';
 import { tableLines } from './table.ts';
 
 /** For people. */
@@ -13,7 +15,8 @@ export function simulationLines({ runs, comparisons }: SimulationResult): string
 }
 
 function runLines(report: SimulationReport): string[] {
-  const { policy, fleet, traffic, durationMs, seed, ledger, latency, leaves, pools, notes } = report;
+  const { policy, fleet, traffic, durationMs, seed, ledger, latency, leaves, pools, kafka, shadow, notes } =
+    report;
   const { outcomes } = ledger;
   return [
     `${policy.name}@${policy.version} on ${fleet}, ${traffic}, ${durationMs / 1_000} s, seed ${seed}`,
@@ -36,6 +39,8 @@ function runLines(report: SimulationReport): string[] {
       ['leaf', 'requests', 'share'],
       leaves.map(({ leaf, requests, share: part }) => [leaf, String(requests), share(part)]),
     ),
+    ...(kafka === undefined ? [] : ['', ...sizingLines(kafka)]),
+    ...(shadow === undefined ? [] : ['', ...shadowLines(shadow, pools)]),
     ...notes.map((note) => `note: ${note}`),
   ];
 }

@@ -10,8 +10,10 @@ import type { ModelRepository } from '../inference/repository/open-repository.ts
 import { parseSimulatedFleet } from '../simulation/fleet/parse-simulated-fleet.ts';
 import type { SimulatedFleet } from '../simulation/fleet/simulated-fleet.ts';
 import { withAvailability } from '../simulation/fleet/with-availability.ts';
+import type { SizingOptions } from '../simulation/pipeline/bus-sizing.ts';
 import { simulatePipeline } from '../simulation/pipeline/simulate-pipeline.ts';
 import { compareRuns } from '../simulation/report/compare.ts';
+import type { ShadowCandidate } from '../simulation/report/shadow-watch.ts';
 import { simulationPage } from '../simulation/report/simulation-page.ts';
 import type { SimulationReport } from '../simulation/report/simulation-report.ts';
 import type { SimulationResult } from '../simulation/report/simulation-result.ts';
@@ -26,17 +28,23 @@ import { DEFAULT_TRACE_MAPPING } from '../traffic/trace-inference-csv.ts';
 import type { TrafficPlan } from '../traffic/traffic-plan.ts';
 import { openModels } from '../wiring/backends.ts';
 import { compileChecked, digestOf } from '../wiring/policy-files.ts';
+import { rolloutConfig } from '../wiring/rollout-config.ts';
 import { chartLibrary } from './chart-library.ts';
 import { type CliContext, cliTelemetry } from './context.ts';
 import { count, duration, durationOrNone, positiveNumber, seed } from './flags.ts';
 import { simulationLines } from './simulate-report.ts';
+import { readAssumptions } from './simulate-sizing.ts';
 import { planTraffic, type TrafficFlags } from './simulate-traffic.ts';
 
 interface SimulateFlags extends TrafficFlags {
   policy?: string[];
+  shadow?: string;
   fleet?: string;
   spot?: string[];
   duration?: number;
+  sizing: boolean;
+  scale: number;
+  assume?: string[];
   drain: number;
   deadline?: number;
   skew: number;
@@ -64,6 +72,10 @@ export function simulateCommand(context: CliContext): Command {
 function withOptions(command: Command): Command {
   return command
     .option('--policy <files...>', 'policies, each in runs of its own (default: the one of the settings)')
+    .option(
+      '--shadow <file>',
+      'a candidate that decides each request beside the policy and acts on nothing: what it would change, and whether a rollout would hold it',
+    )
     .option('--fleet <file>', 'pools, speeds, capacity over time (default: the fleet of the settings)')
     .option('--spot <pool=file...>', 'a pool has the workers that a record of spot availability lets it have')
     .option('--trace <file>', 'traffic of a trace; its first line says of which format it is')
@@ -97,6 +109,16 @@ function withOptions(command: Command): Command {
       '--signals <corpus>',
       'route the requests of a corpus of millrace capture by their signals alone, without tensors and codecs: faster',
     )
+    .option(
+      '--sizing',
+      'what Kafka the load needs: records, bytes and partitions of each topic, brokers, Redis',
+      false,
+    )
+    .option('--scale <factor>', 'plan for so many times the load, with --sizing', positiveNumber, 1)
+    .option(
+      '--assume <name=value...>',
+      'of the cluster, with --sizing: replication=3 partition=10 written=45 sent=60 partitions=1000 headroom=0.4',
+    )
     .option('--skew <exponent>', 'Zipf’s exponent by which users are drawn; 0: all alike', nonNegative, 1)
     .option('--deadline <time>', 'deadline of each request (default: the SLA of the model family)', duration)
     .option('--duration <time>', 'virtual time of traffic (default: one pass of the trace, or 1m)', duration)
@@ -128,7 +150,8 @@ Examples:
   millrace simulate --rate 500 --duration 30s
   millrace simulate --fleet examples/fleets/simulated.yaml --rate 900 --burst 3/2s/20s --html report.html
   millrace simulate --trace examples/traces/azure-llm-inference-code.csv --rate 200 --duration 1m --json
-  millrace simulate --policy live.yaml next.yaml --rate 500 --seeds 10 --compare`;
+  millrace simulate --policy live.yaml next.yaml --rate 500 --seeds 10 --compare
+  millrace simulate --policy live.yaml --shadow next.yaml --rate 500 --burst 3/2s/20s`;
 
 function nonNegative(text: string): number {
   return text === '0' ? 0 : positiveNumber(text);
@@ -148,13 +171,26 @@ async function simulate(context: CliContext, flags: SimulateFlags): Promise<void
       allowed: 'two or more after --policy',
     });
   const policies = files.map((file) => readPolicy(file, fleet));
+  const shadow = shadowOf(flags.shadow, fleet, settings);
+  const sizing = sizingOf(flags);
   const traffic = planTraffic(flags);
   const repository = await openModels(settings, cliTelemetry(settings));
   const catalogue = readCatalogue(packaged('', 'models', 'catalogue'));
   const runs: SimulationReport[][] = [];
   const startedMs = context.clock.monotonicMs();
   for (const policy of policies)
-    runs.push(await runSeeds(flags, { settings, fleet, policy, traffic, repository, catalogue }));
+    runs.push(
+      await runSeeds(flags, {
+        settings,
+        fleet,
+        policy,
+        ...shadow,
+        ...sizing,
+        traffic,
+        repository,
+        catalogue,
+      }),
+    );
   const result: SimulationResult = {
     format: 1,
     simulated: true,
@@ -174,6 +210,8 @@ interface RunOf {
   settings: Settings;
   fleet: SimulatedFleet;
   policy: ActivePolicy;
+  shadow?: ShadowCandidate;
+  sizing?: SizingOptions;
   traffic: TrafficPlan;
   repository: ModelRepository;
   catalogue: Catalogue;
@@ -183,8 +221,7 @@ async function runSeeds(flags: SimulateFlags, of: RunOf): Promise<SimulationRepo
   const { description, spanMs } = of.traffic;
   const durationMs = flags.duration ?? (Number.isFinite(spanMs) ? spanMs : DURATION_MS);
   const { signals } = flags;
-  const requests =
-    signals === undefined ? undefined : readingFile(signals, () => readRecorded(signals, of.policy));
+  const requests = signals === undefined ? undefined : readingFile(signals, () => readRecorded(signals, of));
   const reports: SimulationReport[] = [];
   for (let n = 0; n < flags.seeds; n += 1) {
     const random = seededRandom(flags.seed + n);
@@ -211,8 +248,12 @@ async function runSeeds(flags: SimulateFlags, of: RunOf): Promise<SimulationRepo
   return reports;
 }
 
-function readRecorded(corpus: string, { compiled }: ActivePolicy): RecordedRequest[] {
-  const requests = recordedRequests(new TraceFile(userFilePath(corpus)), compiled);
+function readRecorded(corpus: string, { policy, shadow }: RunOf): RecordedRequest[] {
+  const requests = recordedRequests(
+    new TraceFile(userFilePath(corpus)),
+    policy.compiled,
+    shadow !== undefined,
+  );
   if (requests.length > 0) return requests;
   throw new MillraceError('INVALID_CONFIG', `${corpus} holds no request`, {
     advice: 'Record some with millrace capture',
@@ -222,6 +263,33 @@ function readRecorded(corpus: string, { compiled }: ActivePolicy): RecordedReque
 /** Of the family that made-up requests are of. */
 function slaMs({ families }: ModelRepository): number {
   return families.find(({ family }) => family === 'ranker')?.contract.slaMs ?? SLA_MS;
+}
+
+function shadowOf(
+  file: string | undefined,
+  fleet: SimulatedFleet,
+  settings: Settings,
+): { shadow?: ShadowCandidate } {
+  if (file === undefined) return {};
+  return { shadow: { policy: readPolicy(file, fleet), rollout: rolloutConfig(settings) } };
+}
+
+function sizingOf({ sizing, scale, assume, signals }: SimulateFlags): { sizing?: SizingOptions } {
+  const assumptions = readAssumptions(assume ?? []);
+  if (!sizing && (assume !== undefined || scale !== 1))
+    throw new MillraceError('INVALID_CONFIG', '--scale and --assume are of a plan that was not asked for', {
+      advice: 'Add --sizing',
+    });
+  if (!sizing) return {};
+  if (signals === undefined) return { sizing: { scale, assumptions } };
+  throw new MillraceError(
+    'INVALID_CONFIG',
+    '--sizing measures the topics, and by signals alone there are none',
+    {
+      value: '--signals',
+      allowed: '--sizing without --signals',
+    },
+  );
 }
 
 function fleetOf(file: string, spot: readonly string[]): SimulatedFleet {

@@ -20,7 +20,8 @@ export interface PointerFollowerOptions {
   unreadable(error: unknown): Promise<void>;
 }
 
-const POLL_MS = 1_000;
+/** So often it is asked, at least. */
+export const POLL_MS = 1_000;
 /** A poll comes so much earlier or later at random, so that processes that started together do not ask together. */
 const POLL_JITTER = 0.2;
 

@@ -4,8 +4,11 @@ import { type SeededRandom, seededRandom } from '../../src/core/random/seeded-ra
 import { openRepository } from '../../src/inference/repository/open-repository.ts';
 import { parseSimulatedFleet } from '../../src/simulation/fleet/parse-simulated-fleet.ts';
 import type { SimulatedFleet } from '../../src/simulation/fleet/simulated-fleet.ts';
+import type { SizingOptions } from '../../src/simulation/pipeline/bus-sizing.ts';
 import { simulatePipeline } from '../../src/simulation/pipeline/simulate-pipeline.ts';
 import type { SimulationReport } from '../../src/simulation/report/simulation-report.ts';
+import { DEFAULT_ROLLOUT_CONFIG } from '../../src/stages/policy-controller/controller-config.ts';
+import type { ActivePolicy } from '../../src/stages/request-router/active-policy.ts';
 import { readCatalogue } from '../../src/traffic/catalogue.ts';
 import { createRequestMaker } from '../../src/traffic/request-maker.ts';
 import { madeUpTraffic } from '../../src/traffic/traffic-plan.ts';
@@ -24,6 +27,11 @@ tree:
   - {id: wide, when: candidateCount > 16, to: {accelerator: gpu-a100, kernel: dense, memory: hbm}, fallback: [cpu]}
   - {id: rest, to: {accelerator: cpu, kernel: dense, memory: host}, fallback: [gpu-a100]}
 `);
+
+/** As the policy above, but half of what is wide to the CPU. */
+const CANDIDATE = Buffer.from(
+  POLICY.toString().replace('version: 1', 'version: 2').replace('candidateCount > 16', 'candidateCount > 24'),
+);
 
 /** Two GPUs whose capacity is as told, and a CPU. */
 function fleetOf(capacity = '[]'): SimulatedFleet {
@@ -62,12 +70,19 @@ interface RunOptions {
   perSecond?: number;
   durationMs?: number;
   deadlineMs?: number;
+  withShadow?: boolean;
+  sizing?: SizingOptions;
 }
 
 function run(options: RunOptions = {}): Promise<SimulationReport> {
   const { fleet = fleetOf(), random = seededRandom(1), perSecond = 100, durationMs = 1_000 } = options;
   const { deadlineMs } = options;
-  const compiled = compileChecked(POLICY, fleet.fleet);
+  const activeOf = (bytes: Buffer, version: number): ActivePolicy => ({
+    ref: { digest: digestOf(bytes), name: 'small', version },
+    epoch: 0,
+    compiled: compileChecked(bytes, fleet.fleet),
+    source: 'built-in',
+  });
   const plan = madeUpTraffic({
     perSecond,
     bursts: undefined,
@@ -78,12 +93,11 @@ function run(options: RunOptions = {}): Promise<SimulationReport> {
   });
   return simulatePipeline({
     fleet,
-    policy: {
-      ref: { digest: digestOf(POLICY), name: 'small', version: 1 },
-      epoch: 0,
-      compiled,
-      source: 'built-in',
-    },
+    policy: activeOf(POLICY, 1),
+    ...(options.sizing === undefined ? {} : { sizing: options.sizing }),
+    ...(options.withShadow === true
+      ? { shadow: { policy: activeOf(CANDIDATE, 2), rollout: DEFAULT_ROLLOUT_CONFIG } }
+      : {}),
     settings: loadSettings({}).settings,
     repository,
     random,
@@ -164,6 +178,47 @@ describe('a simulation of the whole pipeline', () => {
     const workersAt = (atMs: number): number | undefined => gpu?.workers[Math.floor(atMs / series.stepMs)];
     expect([workersAt(goneMs - 100), workersAt(goneMs + 100), workersAt(2_500)]).toEqual([2, 0, 2]);
     expect(gpu?.utilisation[Math.floor(1_500 / series.stepMs)]).toBeNull();
+  });
+
+  it('lets a candidate decide beside the policy, which changes nothing else', async () => {
+    const usual = await run();
+    const { shadow, ...others } = await run({ withShadow: true });
+    expect(JSON.stringify(others)).toBe(JSON.stringify(usual));
+    const wide = usual.leaves.find(({ leaf }) => leaf === 'wide')?.requests ?? 0;
+    const kept = shadow?.candidateLeaves.find(({ leaf }) => leaf === 'wide')?.requests ?? 0;
+    expect(shadow?.requests).toBe(usual.ledger.ingress);
+    expect(kept).toBeGreaterThan(5);
+    expect(kept).toBeLessThan(wide);
+    const [first, second] = shadow?.leaves.toSorted((a, b) => (a.leaf < b.leaf ? -1 : 1)) ?? [];
+    expect(first).toMatchObject({ leaf: 'rest', all: { changed: 0, latencyApart: 0 } });
+    expect(second?.all.changed).toBeCloseTo((wide - kept) / wide, 4);
+    expect(shadow?.rollout.missing.join()).toContain(`${usual.ledger.ingress} of 10000 requests`);
+  });
+
+  it('measures what its topics carry, also beside a shadow, and changes nothing else', async () => {
+    const assumptions = {
+      ...{ replication: 2, partitionBytesPerSecond: 10e6, brokerWrittenBytesPerSecond: 1e9 },
+      ...{ brokerSentBytesPerSecond: 1e9, brokerPartitions: 1_000, headroom: 0 },
+    };
+    const { kafka, ...others } = await run({ sizing: { scale: 1, assumptions } });
+    expect(JSON.stringify(others)).toBe(JSON.stringify(await run()));
+    const of = (topic: string) => kafka?.topics.find((each) => each.topic === topic);
+    const [ingress, features, results] = ['ingress.v1', 'features.v1', 'scored-results.v1'].map(of);
+    // One second: what came in it, but for what is still under way at its end.
+    expect(ingress?.recordsPerSecond).toBe(others.ledger.ingress);
+    for (const topic of [ingress, features, results]) {
+      expect(topic?.recordsPerSecond).toBeGreaterThan(others.ledger.ingress - 5);
+      expect(topic?.inBytesPerSecond).toBeGreaterThan(100 * (topic?.recordsPerSecond ?? 0));
+      // One reader each: the books are no reader of a live system.
+      expect((topic?.outBytesPerSecond ?? 0) / (topic?.inBytesPerSecond ?? 1)).toBeCloseTo(1, 1);
+    }
+    // The features hold the request, and more.
+    expect(features?.inBytesPerSecond).toBeGreaterThan(ingress?.inBytesPerSecond ?? 0);
+    expect([of('dispatch.gpu.v1')?.partitions, of('dispatch.cpu.v1')?.partitions]).toEqual([2, 1]);
+    expect(kafka).toMatchObject({ brokers: 2, redisPerSecond: 1.25 + 3 });
+    const beside = await run({ sizing: { scale: 1, assumptions }, withShadow: true });
+    const metrics = beside.kafka?.topics.find(({ topic }) => topic === 'routing-metrics.v1');
+    expect(metrics?.outBytesPerSecond).toBe(of('routing-metrics.v1')?.outBytesPerSecond);
   });
 
   it('shows a queue that grows, and what expires in it, where the fleet is too small', async () => {

@@ -4,6 +4,13 @@ import type { OutboundRecord, TopicSpec, Watermarks } from '../../ports/message-
 import { Group, type GroupSurroundings } from './group.ts';
 import { Topic } from './topic.ts';
 
+/** What a topic has carried: bytes of keys, values, headers and what Kafka adds; out, to all readers together. */
+export interface TopicTraffic {
+  readonly records: number;
+  readonly inBytes: number;
+  readonly outBytes: number;
+}
+
 /** A client as the broker sees it. */
 export interface BrokerClient {
   brokerStopped(): void;
@@ -69,6 +76,22 @@ export class Broker implements GroupSurroundings {
     const topic = this.#topics.get(name);
     if (topic !== undefined) return topic;
     throw missingTopic(name);
+  }
+
+  /** Since each topic was created. */
+  traffic(): Map<string, TopicTraffic> {
+    const sum = ({ partitions }: Topic, of: (log: Topic['partitions'][number]) => number): number =>
+      partitions.reduce((total, log) => total + of(log), 0);
+    return new Map(
+      [...this.#topics].map(([name, topic]) => [
+        name,
+        {
+          records: sum(topic, ({ high }) => high),
+          inBytes: sum(topic, ({ inBytes }) => inBytes),
+          outBytes: sum(topic, ({ outBytes }) => outBytes),
+        },
+      ]),
+    );
   }
 
   topicNames(): string[] {

@@ -1,8 +1,9 @@
 import type { Clock } from '../../ports/clock.ts';
 import type { BusOptions } from '../../ports/message-bus.ts';
-import { Broker } from './broker.ts';
+import { Broker, type TopicTraffic } from './broker.ts';
 import { Connection, type MemoryConnection } from './connection.ts';
 
+export type { TopicTraffic } from './broker.ts';
 export type { MemoryConnection } from './connection.ts';
 
 export interface MemoryBrokerOptions {
@@ -27,6 +28,8 @@ export interface MemoryBroker {
   accept(topic: string): void;
   /** Compacts a topic now: the last record of each key stays, and tombstones for their `delete.retention.ms`. */
   compact(topic: string): void;
+  /** What each topic has carried since it was created. */
+  traffic(): ReadonlyMap<string, TopicTraffic>;
 }
 
 const TOPIC_BYTES_MAX = 64 * 2 ** 20;
@@ -40,5 +43,6 @@ export function memoryBroker(options: MemoryBrokerOptions): MemoryBroker {
     refuse: (topic) => broker.refuse(topic),
     accept: (topic) => broker.accept(topic),
     compact: (topic) => broker.compact(topic),
+    traffic: () => broker.traffic(),
   };
 }

@@ -53,6 +53,9 @@ export class PartitionLog {
   low = 0;
   /** Memory that the kept records take. */
   retainedBytes = 0;
+  /** Of all records that ever came, and that ever went to readers. */
+  inBytes = 0;
+  outBytes = 0;
   readonly listeners = new Set<AppendListener>();
   #records: StoredRecord[] = [];
   /** Index of the first record still kept; what lies before it is cut off now and then. */
@@ -70,6 +73,7 @@ export class PartitionLog {
       headers: copyHeaders(record.headers),
       bytes,
     });
+    this.inBytes += bytes;
     this.retainedBytes += bytes + RETAINED_OVERHEAD_BYTES;
     for (const listener of this.listeners) listener.appended();
     return offset;
@@ -80,7 +84,7 @@ export class PartitionLog {
     return this.#records[this.#indexOf(offset)];
   }
 
-  /** Records from `offset` on that were stored no later than `storedUntilMs`; at least one where there is one, else within both limits. */
+  /** For a reader: records from `offset` on that were stored no later than `storedUntilMs`; at least one where there is one, else within both limits. */
   read(offset: number, countMax: number, bytesMax: number, storedUntilMs: number): StoredRecord[] {
     const start = this.#indexOf(offset);
     let end = start;
@@ -92,6 +96,7 @@ export class PartitionLog {
       bytes += record.bytes;
       end++;
     }
+    this.outBytes += bytes;
     return this.#records.slice(start, end);
   }
 

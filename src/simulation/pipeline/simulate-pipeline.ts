@@ -1,13 +1,17 @@
 import type { ScoredResult, ScoreRequest } from '../../contracts/records.ts';
 import { outcomeKind } from '../../core/outcome/outcome.ts';
+import type { Cancel } from '../../ports/clock.ts';
+import { follow } from '../../stages/follow.ts';
 import type { Arrival } from '../../traffic/arrivals.ts';
 import { type OutsideLedger, openOutsideLedger } from '../../traffic/outside-ledger.ts';
 import type { RequestMaker } from '../../traffic/request-maker.ts';
 import { openSender } from '../../traffic/send-requests.ts';
 import { Measurements } from '../report/measurements.ts';
 import { PoolMeter, type WorkerReading } from '../report/pool-meter.ts';
+import { ShadowWatch } from '../report/shadow-watch.ts';
 import type { SimulationReport } from '../report/simulation-report.ts';
 import { stepMsOf } from '../report/step.ts';
+import { BusSizing, type SizingOptions } from './bus-sizing.ts';
 import { followCapacity } from './follow-capacity.ts';
 import { SimulatedStages, type SimulatedStagesOptions } from './simulated-stages.ts';
 
@@ -23,10 +27,14 @@ export interface PipelineSimulation extends SimulatedStagesOptions {
   readonly durationMs: number;
   /** How long results are waited for after the last request. */
   readonly drainMs: number;
+  /** Plans a cluster for the load, where it is there. */
+  readonly sizing?: SizingOptions;
 }
 
 /** Heartbeats are heard and partitions assigned before the first request. */
 const WARM_UP_MS = 2_000;
+/** To the broker, and from it. */
+const HOPS_OF_A_RECORD = 2;
 
 /** Runs traffic through the stages of the real pipeline in virtual time. The same options give the same report, byte for byte. */
 export async function simulatePipeline(options: PipelineSimulation): Promise<SimulationReport> {
@@ -48,6 +56,8 @@ class Run {
   /** By request id, those without a result: when each was due. */
   readonly #dueMs = new Map<string, number>();
   #ledger: OutsideLedger | undefined;
+  #sizing: BusSizing | undefined;
+  #shadow: ShadowWatch | undefined;
   #send: ((request: ScoreRequest) => Promise<void>) | undefined;
   #sent = 0;
   #refused = 0;
@@ -67,6 +77,13 @@ class Run {
       openOutsideLedger(client, { onResult: (result) => this.#take(result) }),
     );
     this.#send = await this.#stages.settle(openSender(client));
+    const { shadow } = this.#options;
+    if (shadow === undefined) return;
+    const watch = new ShadowWatch(shadow, this.#stages.clock.monotonicMs());
+    this.#shadow = watch;
+    await this.#stages.settle(
+      follow(client, 'routing-metrics', 'RouterWindow', (window) => watch.take(window)),
+    );
   }
 
   /** Lets the traffic come, step by step, and its last results. */
@@ -77,13 +94,18 @@ class Run {
     this.#startedMs = clock.monotonicMs();
     followCapacity(this.#stages, fleet.pools);
     for (const [pool, meter] of this.#pools) meter.begin(this.#readings(pool));
+    const stopLooking = this.#looks();
+    this.#sizing = this.#sizingOf();
     this.#scheduleNext(0);
     for (let atMs = 0; atMs < durationMs; atMs += stepMs) {
       await clock.advanceTo(this.#startedMs + atMs + stepMs);
       this.#measured.stepEnded();
+      this.#sizing?.stepEnded(atMs + stepMs >= durationMs);
       for (const [pool, meter] of this.#pools) meter.stepEnded(this.#readings(pool));
     }
     await clock.runUntil(() => this.#dueMs.size === 0, drainMs);
+    stopLooking();
+    await this.#lastLook();
   }
 
   report(): SimulationReport {
@@ -104,8 +126,32 @@ class Run {
       leaves: this.#measured.leaves(),
       pools: meters.map((meter) => meter.summary()),
       series: { ...this.#measured.series(), pools: meters.map((meter) => meter.series()) },
+      ...(this.#sizing === undefined ? {} : { kafka: this.#sizing.plan(fleet) }),
+      ...(this.#shadow === undefined ? {} : { shadow: this.#shadow.report([...this.#pools.keys()]) }),
       notes: this.#notes(),
     };
+  }
+
+  #sizingOf(): BusSizing | undefined {
+    const { sizing, shadow } = this.#options;
+    if (sizing === undefined) return undefined;
+    const watched = shadow === undefined ? [] : [this.#stages.topics.fixed('routing-metrics')];
+    return new BusSizing(this.#stages, sizing, watched);
+  }
+
+  #looks(): Cancel {
+    const { shadow } = this.#options;
+    const { clock } = this.#stages;
+    if (shadow === undefined) return () => undefined;
+    return clock.every(shadow.rollout.lookMs, () => this.#shadow?.look(clock.monotonicMs()));
+  }
+
+  /** The window in which the last request was decided is still open, and then under way. */
+  async #lastLook(): Promise<void> {
+    if (this.#shadow === undefined) return;
+    const { settings, fleet } = this.#options;
+    await this.#stages.clock.advanceBy(settings.windowMs + HOPS_OF_A_RECORD * fleet.hopMs);
+    this.#shadow.look(this.#stages.clock.monotonicMs());
   }
 
   /** Each request leaves exactly when it is due: there is no timer that is coarser than the traffic. */

@@ -1,4 +1,4 @@
-import { memoryBroker } from '../../adapters/memory/bus.ts';
+import { memoryBroker, type TopicTraffic } from '../../adapters/memory/bus.ts';
 import { memoryControlServer } from '../../adapters/memory/control-store.ts';
 import { memorySchemaRegistry } from '../../adapters/memory/schema-registry.ts';
 import { silentTelemetry } from '../../adapters/memory/telemetry.ts';
@@ -23,7 +23,7 @@ import { createAcceleratorWorkerStage } from '../../stages/accelerator-worker/st
 import type { Worker } from '../../stages/accelerator-worker/worker.ts';
 import { createFeatureExtractorStage } from '../../stages/feature-extractor/stage.ts';
 import { createPolicyControllerStage } from '../../stages/policy-controller/stage.ts';
-import type { ActivePolicy } from '../../stages/request-router/active-policy.ts';
+import type { ActiveCanary, ActivePolicy } from '../../stages/request-router/active-policy.ts';
 import type { Router } from '../../stages/request-router/router.ts';
 import { createRequestRouterStage } from '../../stages/request-router/stage.ts';
 import type { Stage, StageDeps } from '../../stages/stage.ts';
@@ -31,6 +31,7 @@ import { fasterProfile } from '../fleet/faster-profile.ts';
 import type { SimulatedFleet, SimulatedPool } from '../fleet/simulated-fleet.ts';
 import { type Host, HostClock } from '../host.ts';
 import { Hosts } from '../hosts.ts';
+import type { ShadowCandidate } from '../report/shadow-watch.ts';
 import { type VirtualClock, virtualClock } from '../virtual-clock.ts';
 import { controllerConfig, extractorConfig, routerConfig, workerConfig } from './stage-configs.ts';
 
@@ -38,6 +39,8 @@ import { controllerConfig, extractorConfig, routerConfig, workerConfig } from '.
 export interface SimulatedStagesOptions {
   fleet: SimulatedFleet;
   policy: ActivePolicy;
+  /** A candidate that decides beside it, and acts on nothing. */
+  shadow?: ShadowCandidate;
   /** Of the stages; those of places and names are not looked at. */
   settings: Settings;
   /** Opened before: time that is virtual waits for no file. */
@@ -117,6 +120,11 @@ export class SimulatedStages {
       newId: () => name,
       close: () => bus.close(),
     };
+  }
+
+  /** What the topics have carried. */
+  traffic(): ReadonlyMap<string, TopicTraffic> {
+    return this.#broker.traffic();
   }
 
   /** Lets time go on until the promise has settled. */
@@ -206,9 +214,12 @@ export class SimulatedStages {
   }
 
   #startRouter(n: number): void {
-    const { settings, fleet, policy } = this.#options;
+    const { settings, fleet, policy, shadow } = this.#options;
+    const canary = shadow && inShadow(shadow.policy);
     const config = routerConfig(settings, { name: `router-${n}`, ackPartition: n % fleet.partitions, fleet });
-    this.#routers.push(this.#start(`router-${n}`, (deps) => createRequestRouterStage(config, deps, policy)));
+    this.#routers.push(
+      this.#start(`router-${n}`, (deps) => createRequestRouterStage(config, deps, policy, canary)),
+    );
   }
 
   #startExtractor(n: number): void {
@@ -238,6 +249,11 @@ export class SimulatedStages {
       }),
     );
   }
+}
+
+function inShadow(policy: ActivePolicy): ActiveCanary {
+  const { unit } = policy.compiled.document.rollout;
+  return { policy, mode: 'shadow', percent: 0, salt: '', unit };
 }
 
 /** No version is published in a simulation. */

@@ -1,7 +1,9 @@
 import type { Comparison, PairedDifference } from './compare.ts';
 import { LANGUAGE_SCRIPT, PAGE_SCRIPT } from './page-script.ts';
+import { shadowTables, verdictLines } from './shadow-tables.ts';
 import type { SimulationReport } from './simulation-report.ts';
 import type { SimulationResult } from './simulation-result.ts';
+import { sizingSummary, sizingTable } from './sizing-table.ts';
 
 /** The library that draws, as texts that go into the page. */
 export interface ChartLibrary {
@@ -45,6 +47,8 @@ export function simulationPage(result: SimulationResult, library: ChartLibrary):
 <p class="simulated"><strong>Simulated.</strong> Stages ran in virtual time; service times come from profiles, no device was measured.</p>
 ${runsTable(result.runs)}
 ${result.comparisons.map(comparisonTable).join('\n')}
+${result.runs.map(sizingSection).join('\n')}
+${result.runs.map(shadowSection).join('\n')}
 ${notesOf(result.runs)}
 <h2>Over time</h2>
 <p>
@@ -127,6 +131,31 @@ function comparisonTable({ first, other, differences }: Comparison): string {
   const rows = differences.filter(({ pairs }) => pairs > 0).map(row);
   return `<h2>${escapeHtml(`${first} against ${other}`)}</h2>
 ${table(['figure', first, other, 'difference', '95 % interval', ''], rows)}`;
+}
+
+function sizingSection({ policy, seed, kafka }: SimulationReport): string {
+  if (kafka === undefined) return '';
+  const { headers, rows } = sizingTable(kafka);
+  return `<h2>${escapeHtml(`Kafka for ${policy.name}@${policy.version}, seed ${seed}`)}</h2>
+${table(headers, rows)}
+${sizingSummary(kafka)
+  .map((line) => `<p>${escapeHtml(line)}</p>`)
+  .join('\n')}`;
+}
+
+function shadowSection({ policy, seed, shadow, pools }: SimulationReport): string {
+  if (shadow === undefined) return '';
+  const { candidate, requests, busiest } = shadow;
+  const utilisationOf = (pool: string) => pools.find((each) => each.pool === pool)?.utilisation ?? null;
+  const title = `${candidate.name}@${candidate.version} in shadow of ${policy.name}@${policy.version}, seed ${seed}`;
+  return `<h2>${escapeHtml(title)}</h2>
+<p>${requests} requests decided by both; bursts are the busiest windows, ${shown(busiest.requestsPerSecond)} requests a second.</p>
+${shadowTables(shadow, utilisationOf)
+  .map(({ headers, rows }) => table(headers, rows))
+  .join('\n')}
+<ul>${verdictLines(shadow)
+    .map((line) => `<li>${escapeHtml(line)}</li>`)
+    .join('')}</ul>`;
 }
 
 function notesOf(runs: readonly SimulationReport[]): string {

@@ -1,4 +1,6 @@
 import type { LedgerSummary, OutcomeCounts } from '../../core/outcome/ledger.ts';
+import type { KafkaPlan } from './kafka-plan.ts';
+import type { ShadowReport } from './shadow-report.ts';
 
 /** What came of one run. Times are virtual; 0 is when traffic began. Plain JSON. */
 export interface SimulationReport {
@@ -18,6 +20,10 @@ export interface SimulationReport {
   readonly leaves: readonly LeafShare[];
   readonly pools: readonly PoolSummary[];
   readonly series: Series;
+  /** Missing where no cluster was asked for. */
+  readonly kafka?: KafkaPlan;
+  /** Missing where no candidate decided beside the policy. */
+  readonly shadow?: ShadowReport;
   /** What a reader must know before they believe the figures. */
   readonly notes: readonly string[];
 }

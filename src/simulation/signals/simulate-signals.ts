@@ -13,15 +13,19 @@ import { fasterProfile } from '../fleet/faster-profile.ts';
 import type { SimulatedFleet, SimulatedPool } from '../fleet/simulated-fleet.ts';
 import { Measurements } from '../report/measurements.ts';
 import { PoolMeter } from '../report/pool-meter.ts';
+import type { ShadowCandidate } from '../report/shadow-watch.ts';
 import type { SimulationReport } from '../report/simulation-report.ts';
 import { stepMsOf } from '../report/step.ts';
 import { Agenda } from './agenda.ts';
-import type { RecordedRequest } from './recorded-requests.ts';
+import { RECORDED_FAMILY, type RecordedRequest } from './recorded-requests.ts';
+import { SignalShadow } from './signal-shadow.ts';
 import { batchKeyOf, type Journey, SignalWorker } from './signal-worker.ts';
 
 export interface SignalSimulation {
   readonly fleet: SimulatedFleet;
   readonly policy: ActivePolicy;
+  /** A candidate that decides beside it, and acts on nothing; the requests have their signals by name then. */
+  readonly shadow?: ShadowCandidate;
   readonly settings: Settings;
   readonly random: SeededRandom;
   /** In this order, over and over. */
@@ -36,8 +40,12 @@ export interface SignalSimulation {
 /** A record goes to the broker and from it: through ingress (a client's own way does not count) and features. */
 const HOPS_TO_ROUTER = 3;
 const HOPS_BETWEEN = 2;
-const FAMILY = 'recorded';
-const MODEL: ModelWanted = { family: FAMILY, version: undefined, variant: 'baseline', isPinned: false };
+const MODEL: ModelWanted = {
+  family: RECORDED_FAMILY,
+  version: undefined,
+  variant: 'baseline',
+  isPinned: false,
+};
 
 /**
  * Routes recorded requests by their signals, without tensors, codecs or a bus: the policy, the choice of a slot, credits, the batch plan and the service
@@ -59,6 +67,7 @@ class SignalRun {
   /** By leaf, those that found no credit or no worker. */
   readonly #waiting: readonly Fifo<Journey>[];
   readonly #ties: () => number;
+  readonly #shadow: SignalShadow | undefined;
   readonly #outcomes: OutcomeCounts = { scored: 0, degraded: 0, expired: 0, rejected: 0, deadLettered: 0 };
   /** Told that they go; they work off what they have. */
   readonly #leaving = new Set<SignalWorker>();
@@ -83,6 +92,7 @@ class SignalRun {
     const ties = random.stream('router-0/router.ties');
     this.#ties = () => ties.next();
     for (const pool of fleet.pools) this.#addPool(pool);
+    this.#shadow = this.#shadowOf(options);
   }
 
   run(): SimulationReport {
@@ -90,6 +100,7 @@ class SignalRun {
     const { stepMs } = this.#measured;
     const agenda = this.#agenda;
     this.#heartbeats();
+    this.#shadow?.start();
     this.#scheduleNext(0);
     for (let atMs = 0; atMs < durationMs; atMs += stepMs) {
       agenda.runTo(atMs + stepMs);
@@ -100,6 +111,13 @@ class SignalRun {
     while (this.#inFlight() > 0 && agenda.nowMs < untilMs)
       agenda.runTo(Math.min(untilMs, agenda.nowMs + 100));
     return this.#report();
+  }
+
+  #shadowOf({ shadow, policy, settings }: SignalSimulation): SignalShadow | undefined {
+    if (shadow === undefined) return undefined;
+    const { windowMs } = settings;
+    const of = { fleet: this.#fleet, poolsOf: this.#poolsOf, agenda: this.#agenda };
+    return new SignalShadow({ stable: policy, candidate: shadow, windowMs, ...of });
   }
 
   #addPool(pool: SimulatedPool): void {
@@ -148,7 +166,7 @@ class SignalRun {
             slots: [worker.slot],
             kernels: Object.keys(pool.profile.kernels),
             memories: Object.keys(pool.profile.memories),
-            models: [{ family: FAMILY, version: '1', variant: 'baseline', isPublished: false }],
+            models: [{ family: RECORDED_FAMILY, version: '1', variant: 'baseline', isPublished: false }],
             speed: worker.speed,
             batchRequests: this.#options.settings.worker.batchRequestsMax,
             queuedPredictedMs: worker.queuedPredictedMs,
@@ -182,6 +200,7 @@ class SignalRun {
     const leaf = policy.compiled.decide(request.vector.signals, request.vector.context);
     const journey = { request, dueMs, deadlineMs: dueMs + budgetMs, leaf, sequence: 0, arrivedMs: 0 };
     this.#agenda.later(HOPS_TO_ROUTER * fleet.hopMs, () => {
+      this.#shadow?.observe(request);
       if (!this.#place(journey)) this.#waiting[leaf]?.push(journey);
     });
   }
@@ -330,6 +349,7 @@ class SignalRun {
       leaves: this.#measured.leaves(),
       pools: meters.map((meter) => meter.summary()),
       series: { ...this.#measured.series(), pools: meters.map((meter) => meter.series()) },
+      ...(this.#shadow === undefined ? {} : { shadow: this.#shadow.report([...this.#meters.keys()]) }),
       notes: [
         'by signals taken beforehand: no tensors, codecs or bus took part',
         ...(inFlight === 0

@@ -13,12 +13,13 @@ import {
 import { KEYS_SCOPE } from '../../core/control/revocations.ts';
 import type { CommandCheck } from '../../core/control/verify-command.ts';
 import { readPublishedModel } from '../../core/model/read-published-model.ts';
-import { leafBranches, type PolicyDocument } from '../../core/policy/document.ts';
-import { type RolloutTerms, stagesOf } from '../../core/rollout/rollout-terms.ts';
+import type { PolicyDocument } from '../../core/policy/document.ts';
+import type { RolloutTerms } from '../../core/rollout/rollout-terms.ts';
 import type { Signer } from '../../ports/signatures.ts';
 import { childPolicy, nextVersion } from './child-policy.ts';
-import type { ControllerConfig, RolloutConfig } from './controller-config.ts';
+import type { ControllerConfig } from './controller-config.ts';
 import type { SignatureGate } from './signature-gate.ts';
+import { termsOf } from './terms-of.ts';
 
 /** What the controller needs to know of a policy; a PolicyDocument is one. */
 export type CheckedPolicy = Pick<
@@ -265,26 +266,4 @@ function claimedActor({ actor, signature }: ControlCommand): string {
 
 function signersOf({ signedBy, coSignedBy }: Extract<CommandCheck, { status: 'ok' }>): string | undefined {
   return coSignedBy === undefined ? signedBy : `${signedBy} and ${coSignedBy}`;
-}
-
-function termsOf({ rollout, expect, tree }: CheckedPolicy, config: RolloutConfig): RolloutTerms {
-  const { leaseMs, autoPromote, autoRollback } = config;
-  const { scorePsiMax, scoreMeanShiftMax, queries } = rollout.guardrails;
-  const limits = {
-    ...config.limits,
-    scorePsiMax: scorePsiMax ?? config.limits.scorePsiMax,
-    scoreMeanShiftMax: scoreMeanShiftMax ?? config.limits.scoreMeanShiftMax,
-  };
-  return {
-    stages: stagesOf(rollout),
-    unit: rollout.unit,
-    leaseMs,
-    leaves: leafBranches(tree).map(({ id }) => id),
-    waivedLeaves: [],
-    expect,
-    limits,
-    queries,
-    autoPromote,
-    autoRollback,
-  };
 }

@@ -5,6 +5,9 @@ import { explainDecision } from '../../core/policy/explain.ts';
 import type { TargetWanted } from '../../core/routing/choose.ts';
 import type { ActivePolicy } from './active-policy.ts';
 
+/** What of a request a policy decides by. */
+export type DecidableRequest = Pick<RoutableRequest, 'signals' | 'context'>;
+
 /** A policy with what it takes to decide a request by it. */
 export class DecidingPolicy {
   readonly active: ActivePolicy;
@@ -26,7 +29,7 @@ export class DecidingPolicy {
   }
 
   /** Index of the leaf. */
-  decide(request: RoutableRequest): number {
+  decide(request: DecidableRequest): number {
     const { compiled } = this.active;
     const vector = this.#vector;
     const names = compiled.signalNames;
@@ -39,7 +42,7 @@ export class DecidingPolicy {
    * Decides a request that `other` decided just before. Looking up signals by their names is most of a decision: two policies that test the same
    * ones look them up once.
    */
-  decideAfter(other: DecidingPolicy, request: RoutableRequest): number {
+  decideAfter(other: DecidingPolicy, request: DecidableRequest): number {
     if (!this.#testsSignalsOf(other)) return this.decide(request);
     this.#vector.set(other.#vector);
     return this.active.compiled.decide(this.#vector, request.context);

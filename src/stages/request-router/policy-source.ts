@@ -13,7 +13,7 @@ export interface PolicySourceOptions extends PointerAdoptionOptions {
 
 const REPORT_TTL_MS = 10_000;
 /** A report is made anew before it is gone. */
-const REPORT_EVERY_MS = 4_000;
+export const REPORT_EVERY_MS = 4_000;
 /** A store that does not answer holds up nobody's start for longer. */
 const START_WAIT_MS = 500;
 

@@ -6,7 +6,7 @@ import { isApart, predictLatencyMs, projectUtilisation } from '../../core/rollou
 import type { PoolsOf, TargetChosen } from '../../core/routing/choose.ts';
 import type { FleetState } from '../../core/routing/fleet-state.ts';
 import type { Clock } from '../../ports/clock.ts';
-import type { Decided, DecidingPolicy } from './deciding-policy.ts';
+import type { DecidableRequest, Decided, DecidingPolicy } from './deciding-policy.ts';
 import { modelWanted, predictedMsOf } from './wanted.ts';
 
 /** One decision in so many is timed: reading the clock costs as much as deciding. */
@@ -27,10 +27,13 @@ export interface ShadowWindow {
 export interface ShadowSurroundings {
   fleet: FleetState;
   poolsOf: PoolsOf;
-  clock: Clock;
+  clock: Pick<Clock, 'monotonicMs'>;
   /** See `RolloutLimits`. */
   latencyApartMin: number;
 }
+
+/** What of a request both policies decide by, and what its latency is predicted by. */
+export type ShadowedRequest = DecidableRequest & Pick<RoutableRequest, 'model' | 'modelVersion'>;
 
 /** Requests that end in one leaf of the stable policy and in one of the candidate. */
 interface Pair {
@@ -66,7 +69,7 @@ export class Shadow {
     this.#startedMs = surroundings.clock.monotonicMs();
   }
 
-  observe(request: RoutableRequest, decided: Decided): void {
+  observe(request: ShadowedRequest, decided: Pick<Decided, 'policy' | 'leaf'>): void {
     this.#decisions += 1;
     try {
       const isTimed = this.#decisions % TIMED_EVERY === 0;
@@ -87,7 +90,7 @@ export class Shadow {
    * The version that would score the request if the candidate decided it, for every fourth request: where that is another one than the target's,
    * and the target's worker has it.
    */
-  versionFor(request: RoutableRequest, { slot, version }: TargetChosen): string | null {
+  versionFor(request: ShadowedRequest, { slot, version }: TargetChosen): string | null {
     if (this.#candidate.document.models.size === 0 || request.modelVersion !== null) return null;
     this.#sampled += 1;
     if (this.#sampled % VERSION_SAMPLED_EVERY !== 0) return null;
@@ -98,7 +101,7 @@ export class Shadow {
     return isServed ? wanted : null;
   }
 
-  #versionOf(request: RoutableRequest): string | undefined {
+  #versionOf(request: ShadowedRequest): string | undefined {
     try {
       const leaf = this.#candidate.leafAt(this.#candidate.decide(request));
       return modelWanted(request, this.#candidate.document, leaf).version;
@@ -143,7 +146,7 @@ export class Shadow {
     return [...byLeaf.values()];
   }
 
-  #decideTimed(request: RoutableRequest): number {
+  #decideTimed(request: DecidableRequest): number {
     const { clock } = this.#surroundings;
     const startedMs = clock.monotonicMs();
     const leaf = this.#candidate.decide(request);
@@ -168,7 +171,7 @@ export class Shadow {
     return { from, to, isChanged: !sameTarget(from, to), isDeclared, requests: 0, apart: 0, workMs: 0 };
   }
 
-  #isApart(request: RoutableRequest, { from, to }: Pair): boolean {
+  #isApart(request: ShadowedRequest, { from, to }: Pair): boolean {
     const { fleet, poolsOf, clock, latencyApartMin } = this.#surroundings;
     const nowMs = clock.monotonicMs();
     const predict = (policy: DecidingPolicy, leaf: Leaf): number | undefined =>

@@ -5,7 +5,7 @@ import type { ModelWanted } from '../../core/routing/choose.ts';
 
 /** The model that a request asks for, of the variant that its leaf insists on: the version that it pins, else the one that the policy names. */
 export function modelWanted(
-  { model: family, modelVersion }: RoutableRequest,
+  { model: family, modelVersion }: Pick<RoutableRequest, 'model' | 'modelVersion'>,
   { models }: Pick<PolicyDocument, 'models'>,
   leaf: Leaf,
 ): ModelWanted {
@@ -25,7 +25,7 @@ export function modelsNamed({ models }: Pick<PolicyDocument, 'models'>, leaf: Le
 }
 
 /** Service time at speed 1. A request whose cost could not be predicted counts as 1 ms, so that it still weighs in a queue. */
-export function predictedMsOf(request: RoutableRequest): number {
+export function predictedMsOf(request: Pick<RoutableRequest, 'signals'>): number {
   const predicted = request.signals['predictedCostMs'];
   return predicted !== undefined && predicted > 0 && Number.isFinite(predicted) ? predicted : 1;
 }

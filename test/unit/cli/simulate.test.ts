@@ -60,6 +60,23 @@ describe('millrace simulate', () => {
       [...QUICK, '--burst', '3/2s/1s'],
       /--burst is not valid.*"3\/2s\/1s".*factor\/length\/every/,
     ],
+    [
+      'an assumption of nothing',
+      [...QUICK, '--sizing', '--assume', 'disks=3'],
+      /"disks=3".*replication, part/,
+    ],
+    [
+      'no copy at all',
+      [...QUICK, '--sizing', '--assume', 'replication=0'],
+      /replication= with a whole number/,
+    ],
+    [
+      'no room at all',
+      [...QUICK, '--sizing', '--assume', 'headroom=1'],
+      /headroom= with a share, 0 … below 1/,
+    ],
+    ['a scale of no plan', [...QUICK, '--scale', '3'], /plan that was not asked for.*--sizing/],
+    ['a plan by signals', [...QUICK, '--sizing', '--signals', 'x.jsonl'], /by signals alone there are none/],
     ['a wave below nothing', [...QUICK, '--wave', '1.5/1h'], /--wave is not valid.*0 … 1/],
     ['sizes upside down', [...QUICK, '--candidates', '9-3'], /--candidates is not valid.*8-256/],
     ['a trace that is not there', ['simulate', '--trace', 'nowhere.csv'], /none of this name.*nowhere\.csv/],
@@ -117,6 +134,51 @@ describe('millrace simulate', () => {
       folder.write('bad.jsonl', `${line(8)}\n${line(-1)}\n`),
     ]);
     expect(bad.err).toMatch(/line 2, signals\.candidateCount \(got "-1"/);
+  });
+
+  it('shows what a candidate would change, of whole stages and of signals, in text, JSON and on a page', async () => {
+    const folder = temporaryFolder();
+    const shadow = ['--shadow', 'examples/policies/one-pool.yaml'];
+    const page = folder.path('report.html');
+    const { out, exitCode } = await millrace([...QUICK, ...shadow, '--html', page]);
+    expect(exitCode).toBe(0);
+    expect(out).toMatch(/one-pool@1 in shadow: \d+ requests decided by both, 0 threw/);
+    expect(out).toMatch(/all +\d+ +\d/);
+    expect(out).toMatch(/a rollout would (not )?hold it/);
+    expect(folder.read('report.html')).toContain('one-pool@1 in shadow of starter@1, seed 1');
+    const line = '{"signals": {"candidateCount": 8, "predictedCostMs": 1, "activationBytes": 1e6}}';
+    const corpus = folder.write('corpus.jsonl', `${line}\n`);
+    const json = await millrace([...QUICK, ...shadow, '--signals', corpus, '--json']);
+    const [run] = (JSON.parse(json.out) as SimulationResult).runs;
+    expect(run?.shadow).toMatchObject({
+      requests: run?.ledger.ingress,
+      leaves: [{ leaf: 'large-activations', all: { changed: 1 } }],
+    });
+  });
+
+  it('plans a cluster for so many times the load, in text, JSON and on a page', async () => {
+    const folder = temporaryFolder();
+    const page = folder.path('report.html');
+    const sizing = ['--sizing', '--scale', '10', '--assume', 'replication=2', 'partition=0.001'];
+    const { out } = await millrace([...QUICK, ...sizing, '--html', page]);
+    expect(out).toMatch(/ingress\.v1 +\d/);
+    expect(out).toMatch(/10 times this load, in its busiest second, needs \d+ brokers/);
+    expect(out).toMatch(/assumed: 2 copies; a partition takes 0\.001 MB\/s/);
+    expect(folder.read('report.html')).toContain('Kafka for starter@1, seed 1');
+    const [run] = (JSON.parse((await millrace([...QUICK, ...sizing, '--json'])).out) as SimulationResult)
+      .runs;
+    expect(run?.kafka).toMatchObject({
+      scale: 10,
+      assumptions: { replication: 2, partitionBytesPerSecond: 1_000, headroom: 0.4 },
+    });
+    expect(run?.kafka?.topics.find(({ topic }) => topic === 'ingress.v1')?.partitions).toBeGreaterThan(100);
+  });
+
+  it('says which candidate is not valid', async () => {
+    const file = temporaryFolder().write('next.yaml', 'kind: RoutingPolicy\n');
+    const { err, out, exitCode } = await millrace([...QUICK, '--shadow', file]);
+    expect([exitCode, out]).toEqual([2, '']);
+    expect(err).toMatch(/next\.yaml, on the fleet embedded/);
   });
 
   it('refuses a fleet with its place in the file, and a trace with a bad line before anything runs', async () => {

@@ -68,7 +68,18 @@ describe('the page of a simulation', () => {
   });
 
   it('shows what stands in a report as text', () => {
-    const page = simulationPage(resultOf(HOSTILE, 'next'), { script: '', style: '', licence: '-->' });
+    const shares = { requests: 9, requestsPerSecond: 9, changed: 0.5, latencyApart: 0 };
+    const result = resultOf(HOSTILE, 'next');
+    const shadow = {
+      candidate: { name: HOSTILE, version: 2, digest: 'x' },
+      ...{ requests: 9, exceptions: 0, all: shares, busiest: shares },
+      leaves: [{ leaf: HOSTILE, all: shares, busiest: shares }],
+      candidateLeaves: [{ leaf: HOSTILE, requests: 9, share: 1, isSeldom: false }],
+      pools: [],
+      rollout: { looks: 1, holds: [], missing: [HOSTILE] },
+    };
+    const runs = result.runs.map((run, index) => (index === 0 ? { ...run, shadow } : run));
+    const page = simulationPage({ ...result, runs }, { script: '', style: '', licence: '-->' });
     expect(page).not.toContain('<img');
     expect(page.match(/<\/script>/g)).toHaveLength(4);
     expect(page).toContain('&lt;/script&gt;&lt;img');

@@ -5,6 +5,7 @@ import { seededRandom } from '../../../../src/core/random/seeded-random.ts';
 import { parseSimulatedFleet } from '../../../../src/simulation/fleet/parse-simulated-fleet.ts';
 import type { SimulationReport } from '../../../../src/simulation/report/simulation-report.ts';
 import { simulateSignals } from '../../../../src/simulation/signals/simulate-signals.ts';
+import { DEFAULT_ROLLOUT_CONFIG } from '../../../../src/stages/policy-controller/controller-config.ts';
 import { madeUpTraffic } from '../../../../src/traffic/traffic-plan.ts';
 import { compileChecked, digestOf } from '../../../../src/wiring/policy-files.ts';
 
@@ -19,7 +20,13 @@ tree:
   - {id: rest, to: {accelerator: cpu, kernel: dense, memory: host}, fallback: [gpu-a100]}
 `);
 
-function run({ seed = 1, perSecond = 200, capacity = '[]', budgetMs = 100 } = {}): SimulationReport {
+function run({
+  seed = 1,
+  perSecond = 200,
+  capacity = '[]',
+  budgetMs = 100,
+  candidate = '',
+} = {}): SimulationReport {
   const fleet = parseSimulatedFleet(`
 apiVersion: millrace/v1
 kind: SimulatedFleet
@@ -40,8 +47,25 @@ accelerators:
   const random = seededRandom(seed);
   const requests = [8, 20, 8, 8].map((candidates) => ({
     vector: toSignalVector(compiled, [['candidateCount', candidates]]),
+    byName: {
+      signals: { candidateCount: candidates, predictedCostMs: 2 + 0.1 * candidates },
+      context: {},
+      model: 'recorded',
+      modelVersion: null,
+    },
     ...{ candidates, predictedMs: 2 + 0.1 * candidates, density: 1 },
   }));
+  const shadow = {
+    rollout: DEFAULT_ROLLOUT_CONFIG,
+    policy: {
+      ref: { digest: 'next', name: 'small', version: 2 },
+      ...{ epoch: 0, source: 'built-in' as const },
+      compiled: compileChecked(
+        Buffer.from(POLICY.toString().replace('candidateCount > 16', candidate || 'candidateCount > 16')),
+        fleet.fleet,
+      ),
+    },
+  };
   const plan = madeUpTraffic({
     ...{ perSecond, bursts: undefined, wave: undefined },
     ...{ candidatesMin: 1, candidatesMax: 1, historyRowsMax: 0 },
@@ -54,6 +78,7 @@ accelerators:
       compiled,
       source: 'built-in',
     },
+    ...(candidate === '' ? {} : { shadow }),
     settings: loadSettings({}).settings,
     random,
     requests,
@@ -82,6 +107,24 @@ describe('a simulation by signals', () => {
   it('is the same for a seed, and another for another', () => {
     expect(JSON.stringify(run())).toBe(JSON.stringify(run()));
     expect(JSON.stringify(run({ seed: 2 }))).not.toBe(JSON.stringify(run()));
+  });
+
+  it('lets a candidate decide beside the policy, which changes nothing else', () => {
+    const { shadow, ...others } = run({ candidate: 'candidateCount > 30' });
+    expect(JSON.stringify(others)).toBe(JSON.stringify(run()));
+    expect(shadow?.requests).toBe(others.ledger.ingress);
+    expect(shadow?.leaves).toMatchObject([
+      { leaf: 'rest', all: { changed: 0, latencyApart: 0 } },
+      { leaf: 'wide', all: { changed: 1 } },
+    ]);
+    expect(shadow?.all.changed).toBeCloseTo(0.25, 2);
+    expect(shadow?.candidateLeaves).toMatchObject([{ requests: 0 }, { requests: others.ledger.ingress }]);
+    // All traffic on one CPU: 200/s of 0.75 · 2.8 + 0.25 · 4 ms as predicted.
+    expect(shadow?.pools.find(({ pool }) => pool === 'cpu')?.projected).toBeGreaterThan(0.4);
+    expect(run({ candidate: 'candidateCount > 16' }).shadow?.all).toMatchObject({
+      changed: 0,
+      latencyApart: 0,
+    });
   });
 
   it('queues and expires what is too much, and loses none of it', () => {
