@@ -104,7 +104,17 @@ export function decodeArtefact(
   return tensorsOf(body, layout) ?? 'layout';
 }
 
-/** Against what is expected, part by part: what is left over is as wrong as what is missing. */
+/** The most bytes that an artefact of this layout can have. */
+export function artefactBytesMax(layout: readonly LayerInput[]): number {
+  const tensors = layout.map((input) => {
+    const values = input.shape.reduce<number>((product, size) => product * (size ?? Infinity), 1);
+    return startOf(input).length + 4 * input.shape.length + values * ELEMENT_BYTES[input.datatype];
+  });
+  const bytes = tensors.reduce((sum, each) => sum + each, HEAD_BYTES + DIGEST_BYTES);
+  return Math.min(bytes, ARTEFACT_BYTES_MAX);
+}
+
+/** Against what is expected, part by part: what is left over, or reaches beyond the end, is as wrong as what is missing. */
 function tensorsOf(body: Buffer, layout: readonly LayerInput[]): LayerTensor[] | undefined {
   let at = HEAD_BYTES;
   const tensors: LayerTensor[] = [];
@@ -117,8 +127,6 @@ function tensorsOf(body: Buffer, layout: readonly LayerInput[]): LayerTensor[] |
     const shape = input.shape.map((_, axis) => body.readUInt32LE(sizesAt + 4 * axis));
     if (!input.shape.every((size, axis) => size === null || size === shape[axis])) return undefined;
     at = valuesAt + elementCount(shape) * ELEMENT_BYTES[input.datatype];
-    // A product of sizes without a bound may even be no number.
-    if (!(at <= body.length)) return undefined;
     const { name, datatype } = input;
     tensors.push({ name, datatype, shape, contents: body.subarray(valuesAt, at) });
   }

@@ -17,6 +17,12 @@ test('a store in memory holds no more than its bytes: what was put first goes fi
   expect(store.storedBytes).toBe(90);
 });
 
+test('what is put anew counts once', async () => {
+  const store = memoryArtefactStore(systemClock(), 100);
+  for (const length of [40, 30]) await store.putMany([entry('a', length)], HOUR_MS, 1_000);
+  expect(store.storedBytes).toBe(30);
+});
+
 test('what is larger than the whole store is refused, and nothing has to go for it', async () => {
   const store = memoryArtefactStore(systemClock(), 100);
   await store.putMany([entry('a', 30)], HOUR_MS, 1_000);

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import {
   ARTEFACT_REFUSALS,
   type ArtefactIdentity,
+  artefactBytesMax,
   decodeArtefact,
   encodeArtefact,
   type LayerInput,
@@ -117,6 +118,7 @@ describe('an artefact as bytes', () => {
     ],
     ['a tensor too few', encodeArtefact(IDENTITY, TENSORS.slice(1), SECRET), 'layout'],
     ['in another order', encodeArtefact(IDENTITY, TENSORS.toReversed(), SECRET), 'layout'],
+    ['another number of tensors', sealed(Buffer.from(bodyOf(encoded())).fill(4, 68, 69)), 'layout'],
     ['values left over', sealed(Buffer.concat([bodyOf(encoded()), Buffer.alloc(4)])), 'layout'],
     ['values missing', sealed(bodyOf(encoded()).subarray(0, -4)), 'layout'],
     ['sizes missing', sealed(bodyOf(encoded()).subarray(0, 4 + 64 + 2 + 10)), 'layout'],
@@ -137,6 +139,22 @@ describe('an artefact as bytes', () => {
     ['rank', { name: 'hidden', datatype: 'FP32', shape: [4] }],
   ])('is refused where the model takes another %s', (_what, first) => {
     expect(decodeArtefact(encoded(), IDENTITY, [first, ...LAYOUT.slice(1)], SECRET)).toBe('layout');
+  });
+
+  test('is refused where its sizes multiply to what is no number', () => {
+    const sizes = [...new Array<number>(40).fill(0xff_ff_ff_ff), 0];
+    const first: LayerTensor = { name: 'a', datatype: 'FP32', shape: sizes, contents: Buffer.alloc(0) };
+    const layout = [{ ...first, shape: sizes.map(() => null) }, ...LAYOUT];
+    const bytes = encodeArtefact(IDENTITY, [first, ...TENSORS], SECRET);
+    expect(decodeArtefact(bytes, IDENTITY, layout, SECRET)).toBe('layout');
+  });
+
+  test('is as long as its layout says, and no longer than a store takes where sizes are open', () => {
+    const property = fc.property(tensors, (all) => {
+      expect(encodeArtefact(IDENTITY, all, SECRET).length).toBe(artefactBytesMax(all));
+    });
+    fc.assert(property);
+    expect(artefactBytesMax(LAYOUT)).toBe(ARTEFACT_BYTES_MAX);
   });
 
   test('is not made where no store would take it', () => {

@@ -19,6 +19,7 @@ test.each<[string, Partial<ArtefactOrigin>]>([
   ['user by a letter that could be the text before', { computedBy: 'onnx-cpu 1.30.0a', bucketKey: 'nn' }],
   ['value', { requestTensors: [{ ...USER, contents: Buffer.alloc(8, 3) }, HOUR] }],
   ['shape', { requestTensors: [{ ...USER, shape: [2, 1] }, HOUR] }],
+  ['shape of the same digits', { requestTensors: [{ ...USER, shape: [12] }, HOUR] }],
   ['type', { requestTensors: [{ ...USER, datatype: 'INT32' }, HOUR] }],
   ['name', { requestTensors: [{ ...USER, name: 'item' }, HOUR] }],
   ['number of tensors', { requestTensors: [USER] }],
