@@ -66,8 +66,7 @@ class RedisArtefactStore implements ArtefactStore {
     checkPut(entries, ttlMs);
     const bytes = entries.reduce((sum, entry) => sum + entry.bytes.byteLength, 0);
     const replies = await this.#run(bytes, limitMs, (pipeline) => {
-      for (const entry of entries)
-        pipeline.set(this.#key(entry.key), Buffer.from(entry.bytes), 'PX', Math.ceil(ttlMs));
+      for (const entry of entries) pipeline.set(this.#key(entry.key), Buffer.from(entry.bytes), 'PX', ttlMs);
     });
     for (const [error] of replies) if (error !== null) throw refused('keep', error);
   }

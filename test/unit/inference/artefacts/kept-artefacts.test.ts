@@ -162,6 +162,6 @@ test('what is made faster than a store takes it is dropped, and so is what is to
   expect(put).toEqual(['dropped', 'dropped', 'dropped']);
   // What nobody answered gives its place back.
   await pause(1_100);
-  artefacts.keep([made(20)]);
+  artefacts.keep([large(20, 943_716)]);
   expect(sent.at(-1)).toBe(keyOf(made(20)));
 });
