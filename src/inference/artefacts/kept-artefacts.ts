@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer';
+import type { KeyObject } from 'node:crypto';
 import type { ArtefactEntry, ArtefactStore, StoredArtefact } from '../../ports/artefact-store.ts';
 import type { Clock } from '../../ports/clock.ts';
 import { within } from '../../ports/within.ts';
@@ -22,7 +23,7 @@ export interface KeptArtefactsDeps {
   store: ArtefactStore;
   clock: Pick<Clock, 'after'>;
   /** Shared by the workers that keep artefacts for each other, and known to nobody else. */
-  secret: Uint8Array;
+  secret: KeyObject;
   ttlMs: number;
   onFind(outcome: FindOutcome): void;
   onKeep(outcome: KeepOutcome): void;
@@ -108,7 +109,7 @@ function outcomeOf(
   stored: StoredArtefact | undefined,
   identity: ArtefactIdentity,
   layout: readonly LayerInput[],
-  secret: Uint8Array,
+  secret: KeyObject,
 ): LayerTensor[] | Exclude<FindOutcome, 'hit'> {
   if (stored === undefined) return 'unavailable';
   return stored.state === 'found' ? decodeArtefact(stored.bytes, identity, layout, secret) : stored.state;

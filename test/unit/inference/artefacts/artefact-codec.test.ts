@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, createSecretKey } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
@@ -12,7 +12,7 @@ import {
 } from '../../../../src/inference/artefacts/artefact-codec.ts';
 import { ARTEFACT_BYTES_MAX } from '../../../../src/ports/artefact-store.ts';
 
-const SECRET = Buffer.from('a secret of the workers');
+const SECRET = createSecretKey(Buffer.from('a secret of the workers'));
 const IDENTITY: ArtefactIdentity = {
   key: Buffer.alloc(32, 7),
   modelDigest: `sha256:${'ab'.repeat(32)}`,
@@ -109,7 +109,11 @@ describe('an artefact as bytes', () => {
     ['one cut within its head', encoded().subarray(0, 60), 'not-an-artefact'],
     ['another form', sealed(Buffer.from(bodyOf(encoded())).fill(2, 3, 4)), 'form-version'],
     ['one without its last byte', encoded().subarray(0, -1), 'seal'],
-    ['one made with another secret', encodeArtefact(IDENTITY, TENSORS, Buffer.from('another')), 'seal'],
+    [
+      'one made with another secret',
+      encodeArtefact(IDENTITY, TENSORS, createSecretKey(Buffer.from('another'))),
+      'seal',
+    ],
     ['of another request', encodeArtefact({ ...IDENTITY, key: Buffer.alloc(32) }, TENSORS, SECRET), 'key'],
     [
       'of another model',

@@ -1,3 +1,4 @@
+import { createSecretKey } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { memoryArtefactStore } from '../../../../src/adapters/memory/artefact-store.ts';
 import { systemClock } from '../../../../src/adapters/system/clock.ts';
@@ -5,7 +6,7 @@ import { encodeArtefact, type LayerInput } from '../../../../src/inference/artef
 import { KeptArtefacts, type MadeArtefact } from '../../../../src/inference/artefacts/kept-artefacts.ts';
 import type { ArtefactStore } from '../../../../src/ports/artefact-store.ts';
 
-const SECRET = Buffer.from('a secret of the workers');
+const SECRET = createSecretKey(Buffer.from('a secret of the workers'));
 const LAYOUT: LayerInput[] = [{ name: 'hidden', datatype: 'FP32', shape: [1, 4] }];
 const MIB = 1024 * 1024;
 const clock = systemClock();
@@ -93,7 +94,11 @@ describe('no request gets anything of a store that', () => {
         getMany: async () => [
           {
             state: 'found',
-            bytes: encodeArtefact(made(1).identity, made(1, 9).tensors, Buffer.from('guessed')),
+            bytes: encodeArtefact(
+              made(1).identity,
+              made(1, 9).tensors,
+              createSecretKey(Buffer.from('guessed')),
+            ),
           },
         ],
       },
