@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { memorySchemaRegistry } from '../src/adapters/registry/memory.ts';
+import { memorySchemaRegistry } from '../src/adapters/memory/schema-registry.ts';
 import { systemClock } from '../src/adapters/system/clock.ts';
 import { type Codecs, createCodecs } from '../src/contracts/codec.ts';
 import { carrying, schemaOf } from '../src/contracts/headers.ts';

@@ -1,17 +1,18 @@
 import { readFileSync } from 'node:fs';
-import { memorySchemaRegistry } from '../src/adapters/registry/memory.ts';
+import { memorySchemaRegistry } from '../src/adapters/memory/schema-registry.ts';
 import { systemClock } from '../src/adapters/system/clock.ts';
 import { createCodecs } from '../src/contracts/codec.ts';
 import { makePoolStatus, makeRoutableRequest, type RoutableRequest } from '../src/contracts/records.ts';
 import { recordTopics } from '../src/contracts/topic-specs.ts';
 import { topicNames } from '../src/contracts/topics.ts';
 import { REFERENCE_FLEET } from '../src/core/policy/fleet.ts';
+import { poolsOf } from '../src/core/policy/fleet-pools.ts';
 import { seededRandom } from '../src/core/random/seeded-random.ts';
 import type { InboundRecord, OutboundRecord } from '../src/ports/message-bus.ts';
 import type { ActiveCanary } from '../src/stages/request-router/active-policy.ts';
 import { Router } from '../src/stages/request-router/router.ts';
 import { createResultWriter } from '../src/stages/results.ts';
-import { compileChecked, digestOf, poolsOf } from '../src/wiring/policy-files.ts';
+import { compileChecked, digestOf } from '../src/wiring/policy-files.ts';
 import type { BenchRow } from './run.ts';
 
 const REQUESTS = 1_000;

@@ -1,8 +1,8 @@
 /** One router's side of the distribution, as a thread: the control store, the policy source, and a router that swaps. */
 import { parentPort, workerData } from 'node:worker_threads';
+import { memorySchemaRegistry } from '../../src/adapters/memory/schema-registry.ts';
 import { silentTelemetry } from '../../src/adapters/memory/telemetry.ts';
 import { redisControlStore } from '../../src/adapters/redis/control-store.ts';
-import { memorySchemaRegistry } from '../../src/adapters/registry/memory.ts';
 import { systemClock } from '../../src/adapters/system/clock.ts';
 import { policyThread } from '../../src/adapters/system/policy-thread.ts';
 import { createCodecs } from '../../src/contracts/codec.ts';
@@ -10,12 +10,13 @@ import { makeRoutableRequest } from '../../src/contracts/records.ts';
 import { topicNames } from '../../src/contracts/topics.ts';
 import { compilePolicy } from '../../src/core/policy/compile.ts';
 import { REFERENCE_FLEET } from '../../src/core/policy/fleet.ts';
+import { poolsOf } from '../../src/core/policy/fleet-pools.ts';
 import { seededRandom } from '../../src/core/random/seeded-random.ts';
 import type { Telemetry } from '../../src/ports/telemetry.ts';
 import { PolicySource } from '../../src/stages/request-router/policy-source.ts';
 import { Router } from '../../src/stages/request-router/router.ts';
 import { createResultWriter } from '../../src/stages/results.ts';
-import { compileChecked, digestOf, poolsOf } from '../../src/wiring/policy-files.ts';
+import { compileChecked, digestOf } from '../../src/wiring/policy-files.ts';
 import { machineMs, type SubscriberData, type SubscriberMessage, type Swap } from './messages.ts';
 import { policyText } from './policies.ts';
 

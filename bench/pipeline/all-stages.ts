@@ -3,12 +3,13 @@
 import { prometheusTelemetry } from '../../src/adapters/prometheus/telemetry.ts';
 import { countBuffersInHeapLimit } from '../../src/adapters/system/garbage-collection.ts';
 import { loadSettings } from '../../src/config/load-settings.ts';
+import { poolOf } from '../../src/core/policy/fleet-pools.ts';
 import { growingRepository } from '../../src/inference/repository/growing-repository.ts';
 import { startAcceleratorWorker } from '../../src/wiring/accelerator-worker.ts';
 import { createBackend, loadModels, openLibrary, openModels } from '../../src/wiring/backends.ts';
 import { startFeatureExtractor } from '../../src/wiring/feature-extractor.ts';
 import { startPolicyController } from '../../src/wiring/policy-controller.ts';
-import { poolOf, readFleet } from '../../src/wiring/policy-files.ts';
+import { readFleet } from '../../src/wiring/policy-files.ts';
 import { whenReady } from '../../src/wiring/ready.ts';
 import { startRequestRouter } from '../../src/wiring/request-router.ts';
 import { openRuntime } from '../../src/wiring/runtime.ts';

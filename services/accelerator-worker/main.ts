@@ -1,8 +1,9 @@
+import { poolOf } from '../../src/core/policy/fleet-pools.ts';
 import { growingRepository } from '../../src/inference/repository/growing-repository.ts';
 import { startAcceleratorWorker } from '../../src/wiring/accelerator-worker.ts';
 import { createBackend, loadModels, openLibrary, openModels } from '../../src/wiring/backends.ts';
 import { openFeatureSource } from '../../src/wiring/feature-source.ts';
-import { poolOf, readFleet } from '../../src/wiring/policy-files.ts';
+import { readFleet } from '../../src/wiring/policy-files.ts';
 import { runService } from '../run-service.ts';
 
 await runService('accelerator-worker', async (settings, runtime, end) => {

@@ -13,7 +13,8 @@ import {
 import type { SignalValue } from '../core/policy/document.ts';
 import { type SignalVector, toSignalVector } from '../core/policy/explain.ts';
 import type { Fleet } from '../core/policy/fleet.ts';
-import { compileChecked, poolsOf } from '../wiring/policy-files.ts';
+import { poolsOf } from '../core/policy/fleet-pools.ts';
+import { compileChecked } from '../wiring/policy-files.ts';
 import type { CliContext } from './context.ts';
 import {
   type Change,

@@ -13,6 +13,7 @@ import { profileCommand } from './profile.ts';
 import { replayCommand } from './replay.ts';
 import { resultsCommand } from './results.ts';
 import { scoreCommand } from './score.ts';
+import { simulateCommand } from './simulate.ts';
 import { stackCommand } from './stack.ts';
 import { startCommand } from './start.ts';
 import { topicsCommand } from './topics.ts';
@@ -22,6 +23,7 @@ const HELP = `
 First steps, with no Kafka at hand:
   millrace start                                    the whole pipeline in this process, with live traffic
   millrace score examples/requests/ranker.json      score one request
+  millrace simulate --rate 500 --duration 30s       the whole pipeline in virtual time, on a fleet that need not exist
 
 With one:
   eval "$(millrace stack up)"                       a real Kafka, schema registry and Redis on this machine
@@ -58,6 +60,7 @@ export function program(context: CliContext): Command {
     .addCommand(modelCommand(context))
     .addCommand(itemsCommand(context))
     .addCommand(profileCommand(context))
+    .addCommand(simulateCommand(context))
     .addCommand(controlCommand(context))
     .addCommand(configCommand(context));
   root.hook('preAction', (_, running) => refuseParentOptions(running));

@@ -15,15 +15,29 @@ export interface RequestMaker {
 
 const SURFACES = ['feed', 'search', 'mail'] as const;
 const DAY_HOURS = 24;
+const FLOAT_BYTES = 4;
+const ID_BYTES = 8;
+/** Of the user's features: the request's context begins here. */
+const CONTEXT_SLOT = 16;
+
+export interface RequestMakerOptions {
+  deadlineMs?: number;
+  model?: string;
+  /** Exponent of Zipf's law by which users are drawn; 0: all alike. Default 1. */
+  userSkew?: number;
+}
 
 /** Makes requests of the `ranker` family from the synthetic catalogue: a Zipf-popular user, popular candidates first. */
 export function createRequestMaker(
   catalogue: Catalogue,
   random: RandomStream,
-  options: { deadlineMs?: number; model?: string } = {},
+  options: RequestMakerOptions = {},
 ): RequestMaker {
+  const { userSkew = 1 } = options;
   const pickItem = cumulative(catalogue.popularity);
-  const pickUser = cumulative(catalogue.users.map((_, index) => 1 / (index + 1)));
+  const itemIds = Buffer.from(BigInt64Array.from(catalogue.itemIds, BigInt).buffer);
+  const itemRows = bytesOf(catalogue.itemFeatures);
+  const pickUser = cumulative(catalogue.users.map((_, index) => (index + 1) ** -userSkew));
   return {
     make(requestId, shape) {
       const user = catalogue.users[pickUser(random.next())] ?? firstUser(catalogue);
@@ -36,12 +50,12 @@ export function createRequestMaker(
         value: Math.exp(random.next() * 2 - 1),
         bucketKey: `user-${user.id}`,
         baselineCandidates: shape.candidates,
-        candidateIds: idTensor(catalogue, items),
+        candidateIds: idTensor(itemIds, items),
         requestTensors: [
           userTensor(user, random.next() * DAY_HOURS, random.next() < 2 / 7, mobile),
           historyTensor(user, shape.historyRows),
         ],
-        candidateTensors: [itemTensor(catalogue, items)],
+        candidateTensors: [itemTensor(itemRows, items)],
         context: {
           surface: SURFACES[random.below(SURFACES.length)] ?? 'feed',
           device: mobile ? 'mobile' : 'desktop',
@@ -98,15 +112,13 @@ function bytesOf(floats: Float32Array): Buffer {
 }
 
 function userTensor(user: CatalogueUser, hour: number, weekend: boolean, mobile: boolean): Tensor {
-  const features = user.features.slice();
+  const contents = Buffer.allocUnsafe(user.features.byteLength);
+  bytesOf(user.features).copy(contents);
   const angle = (2 * Math.PI * hour) / DAY_HOURS;
-  features.set([Math.sin(angle), Math.cos(angle), weekend ? 1 : 0, mobile ? 1 : 0], 16);
-  return makeTensor({
-    name: 'user',
-    datatype: 'FP32',
-    shape: [features.length],
-    contents: bytesOf(features),
-  });
+  const context = [Math.sin(angle), Math.cos(angle), weekend ? 1 : 0, mobile ? 1 : 0];
+  for (const [place, value] of context.entries())
+    contents.writeFloatLE(value, (CONTEXT_SLOT + place) * FLOAT_BYTES);
+  return makeTensor({ name: 'user', datatype: 'FP32', shape: [user.features.length], contents });
 }
 
 function historyTensor(user: CatalogueUser, rowsMax: number): Tensor {
@@ -120,28 +132,26 @@ function historyTensor(user: CatalogueUser, rowsMax: number): Tensor {
   });
 }
 
-function itemTensor(catalogue: Catalogue, items: readonly number[]): Tensor {
-  const rows = new Float32Array(items.length * ITEM_FEATURES);
-  for (const [row, item] of items.entries()) {
-    rows.set(
-      catalogue.itemFeatures.subarray(item * ITEM_FEATURES, (item + 1) * ITEM_FEATURES),
-      row * ITEM_FEATURES,
-    );
-  }
-  return makeTensor({
-    name: 'item',
-    datatype: 'FP32',
-    shape: [items.length, ITEM_FEATURES],
-    contents: bytesOf(rows),
-  });
+/** @param rows of the whole catalogue */
+function itemTensor(rows: Buffer, items: readonly number[]): Tensor {
+  const shape = [items.length, ITEM_FEATURES];
+  const contents = gathered(rows, items, ITEM_FEATURES * FLOAT_BYTES);
+  return makeTensor({ name: 'item', datatype: 'FP32', shape, contents });
 }
 
-function idTensor(catalogue: Catalogue, items: readonly number[]): Tensor {
-  const ids = BigInt64Array.from(items, (item) => BigInt(catalogue.itemIds[item] ?? 0));
-  return makeTensor({
-    name: 'candidate_ids',
-    datatype: 'INT64',
-    shape: [items.length],
-    contents: Buffer.from(ids.buffer),
-  });
+/** @param ids of the whole catalogue */
+function idTensor(ids: Buffer, items: readonly number[]): Tensor {
+  const contents = gathered(ids, items, ID_BYTES);
+  return makeTensor({ name: 'candidate_ids', datatype: 'INT64', shape: [items.length], contents });
+}
+
+/** The rows of these items, one after another. A small buffer of Node's own comes out of a pool, which an array of numbers does not. */
+function gathered(rows: Buffer, items: readonly number[], rowBytes: number): Buffer {
+  const contents = Buffer.allocUnsafe(items.length * rowBytes);
+  let at = 0;
+  for (const item of items) {
+    rows.copy(contents, at, item * rowBytes, (item + 1) * rowBytes);
+    at += rowBytes;
+  }
+  return contents;
 }

@@ -9,7 +9,7 @@ export interface TraceRow {
   generatedTokens: number;
 }
 
-const HEADER = 'TIMESTAMP,ContextTokens,GeneratedTokens';
+export const TRACE_HEADER = 'TIMESTAMP,ContextTokens,GeneratedTokens';
 const LINE_LENGTH_MAX = 1_000;
 
 /**
@@ -18,7 +18,7 @@ const LINE_LENGTH_MAX = 1_000;
  */
 export function parseTraceInferenceCsv(text: string): TraceRow[] {
   const lines = text.split('\n');
-  if (lines[0]?.trim() !== HEADER) throw bad(1, 'header', lines[0] ?? '', HEADER);
+  if (lines[0]?.trim() !== TRACE_HEADER) throw bad(1, 'header', lines[0] ?? '', TRACE_HEADER);
   const rows: TraceRow[] = [];
   let firstMs: number | undefined;
   let lastMs = Number.NEGATIVE_INFINITY;
@@ -26,33 +26,44 @@ export function parseTraceInferenceCsv(text: string): TraceRow[] {
     if (index === 0 || line.trim() === '') return;
     if (line.length > LINE_LENGTH_MAX)
       throw bad(index + 1, 'line', `${line.length} characters`, `at most ${LINE_LENGTH_MAX} characters`);
-    const [stamp, context, generated, ...more] = line.trim().split(',');
-    if (more.length > 0) throw bad(index + 1, 'columns', String(3 + more.length), HEADER);
-    const timeMs = parseStamp(stamp ?? '', index + 1);
-    if (timeMs < lastMs) throw bad(index + 1, 'TIMESTAMP', stamp ?? '', 'time stamps that do not go back');
-    lastMs = timeMs;
-    firstMs ??= timeMs;
-    rows.push({
-      atMs: timeMs - firstMs,
-      contextTokens: parseCount(context, index + 1, 'ContextTokens'),
-      generatedTokens: parseCount(generated, index + 1, 'GeneratedTokens'),
-    });
+    const row = traceRow(line.trim(), (column, value, allowed) => bad(index + 1, column, value, allowed));
+    if (row.atMs < lastMs)
+      throw bad(index + 1, 'TIMESTAMP', line.split(',')[0] ?? '', 'time stamps that do not go back');
+    lastMs = row.atMs;
+    firstMs ??= row.atMs;
+    rows.push({ ...row, atMs: row.atMs - firstMs });
   });
   if (rows.length === 0) throw bad(2, 'rows', 'none', 'at least one row');
   return rows;
 }
 
+type Refusal = (column: string, value: string, allowed: string) => MillraceError;
+
+/**
+ * One line, with the time as it stands there: ms since the epoch.
+ * @param refusal what is thrown for a line that is not of that form
+ */
+export function traceRow(line: string, refusal: Refusal): TraceRow {
+  const [stamp = '', context, generated, ...more] = line.split(',');
+  if (more.length > 0) throw refusal('columns', String(3 + more.length), TRACE_HEADER);
+  return {
+    atMs: parseStamp(stamp, refusal),
+    contextTokens: parseCount(context, 'ContextTokens', refusal),
+    generatedTokens: parseCount(generated, 'GeneratedTokens', refusal),
+  };
+}
+
 /** `2023-11-16 18:17:03.9799600`: milliseconds with their fractions, UTC. */
-function parseStamp(stamp: string, line: number): number {
+function parseStamp(stamp: string, refusal: Refusal): number {
   const match = /^(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2})(\.\d{1,9})?$/.exec(stamp);
   const wholeMs = match === null ? Number.NaN : Date.parse(`${match[1]}T${match[2]}Z`);
-  if (Number.isNaN(wholeMs)) throw bad(line, 'TIMESTAMP', stamp, 'YYYY-MM-DD hh:mm:ss.fraction');
+  if (Number.isNaN(wholeMs)) throw refusal('TIMESTAMP', stamp, 'YYYY-MM-DD hh:mm:ss.fraction');
   return wholeMs + Number(match?.[3] ?? 0) * 1_000;
 }
 
-function parseCount(text: string | undefined, line: number, column: string): number {
+function parseCount(text: string | undefined, column: string, refusal: Refusal): number {
   if (text === undefined || !/^\d{1,9}$/.test(text))
-    throw bad(line, column, text ?? 'nothing', 'a whole number ≥ 0');
+    throw refusal(column, text ?? 'nothing', 'a whole number ≥ 0');
   return Number(text);
 }
 
@@ -101,7 +112,8 @@ export function* traceArrivals(
   }
 }
 
-function shapeOf(row: TraceRow, mapping: TraceMapping): Arrival['shape'] {
+/** How big a request a row of the trace is. */
+export function shapeOf(row: TraceRow, mapping: TraceMapping): Arrival['shape'] {
   return {
     candidates: Math.min(
       mapping.candidatesMax,

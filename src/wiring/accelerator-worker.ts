@@ -3,17 +3,17 @@ import { hostname } from 'node:os';
 import { packageVersion } from '../config/package-version.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Fleet } from '../core/policy/fleet.ts';
-import { predictCostMs } from '../core/signals/cost-model.ts';
-import { costOf } from '../inference/cascade/cascade-cost.ts';
+import { poolOf } from '../core/policy/fleet-pools.ts';
+import { expectedSpeed } from '../inference/expected-speed.ts';
 import type { ModelRepository } from '../inference/repository/open-repository.ts';
-import type { Accelerator, LoadedModel } from '../ports/accelerator.ts';
+import type { Accelerator } from '../ports/accelerator.ts';
 import type { ControlStore } from '../ports/control-store.ts';
 import type { FeatureSource } from '../ports/feature-source.ts';
 import type { ModelLibrary } from '../ports/model-library.ts';
 import { createAcceleratorWorkerStage } from '../stages/accelerator-worker/stage.ts';
 import type { Stage, StageDeps } from '../stages/stage.ts';
 import type { FolderModels } from './backends.ts';
-import { digestOf, poolOf } from './policy-files.ts';
+import { digestOf } from './policy-files.ts';
 import { storeTrust } from './trusted-keys.ts';
 
 export async function startAcceleratorWorker(
@@ -71,15 +71,4 @@ export async function startAcceleratorWorker(
       digest: digestOf,
     },
   );
-}
-
-/** What the cost models predict for a request of middling size against what the device's own profile says, over its models; as predicted where none is loaded yet. */
-function expectedSpeed(models: readonly LoadedModel[], repository: ModelRepository): number {
-  if (models.length === 0) return 1;
-  const [candidates, rows] = [100, 10];
-  const sum = (of: (model: LoadedModel) => number): number => models.reduce((ms, model) => ms + of(model), 0);
-  const predictedMs = sum(({ family, version }) =>
-    predictCostMs(costOf(repository, repository.version(family, version)), candidates, rows),
-  );
-  return predictedMs / sum((model) => model.predictMs(1, candidates));
 }

@@ -1,8 +1,9 @@
 import type { Settings } from '../config/settings.ts';
 import { topicSpecs } from '../contracts/topic-specs.ts';
 import { topicNames } from '../contracts/topics.ts';
+import { fleetPools } from '../core/policy/fleet-pools.ts';
 import type { MessageBus, TopicSpec } from '../ports/message-bus.ts';
-import { fleetPools, readFleet } from './policy-files.ts';
+import { readFleet } from './policy-files.ts';
 
 /** Every topic that the settings and the fleet ask for. */
 export function plannedTopics(settings: Settings): TopicSpec[] {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { memoryBroker } from '../adapters/memory/bus.ts';
 import { memoryControlStore } from '../adapters/memory/control-store.ts';
 import { memoryFeatureSource } from '../adapters/memory/feature-source.ts';
-import { memorySchemaRegistry } from '../adapters/registry/memory.ts';
+import { memorySchemaRegistry } from '../adapters/memory/schema-registry.ts';
 import { systemClock } from '../adapters/system/clock.ts';
 import type { Connection } from '../client/connection.ts';
 import type { Settings } from '../config/settings.ts';
@@ -11,6 +11,7 @@ import { recordTopics } from '../contracts/topic-specs.ts';
 import { topicNames } from '../contracts/topics.ts';
 import { MillraceError } from '../core/errors.ts';
 import { createTopicDelay } from '../core/latency/topic-delay.ts';
+import { fleetPools, type PoolOfFleet } from '../core/policy/fleet-pools.ts';
 import { growingRepository } from '../inference/repository/growing-repository.ts';
 import type { Accelerator } from '../ports/accelerator.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -25,7 +26,7 @@ import { createBackend, loadModels, openLibrary, openModels } from './backends.t
 import { startFeatureExtractor } from './feature-extractor.ts';
 import { openFeatureSource } from './feature-source.ts';
 import { startPolicyController } from './policy-controller.ts';
-import { fleetPools, type PoolOfFleet, readBuiltInPolicy, readFleet } from './policy-files.ts';
+import { readBuiltInPolicy, readFleet } from './policy-files.ts';
 import { startRequestRouter } from './request-router.ts';
 
 /** Everything in one process: the stages of the real pipeline on the in-memory bus. */

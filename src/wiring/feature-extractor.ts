@@ -1,8 +1,7 @@
 import type { Settings } from '../config/settings.ts';
 import { DEFAULT_REQUEST_LIMITS } from '../core/request/limits.ts';
-import type { CostModel } from '../core/signals/cost-model.ts';
 import { createSignalExtractor } from '../core/signals/extract.ts';
-import { costOf } from '../inference/cascade/cascade-cost.ts';
+import { costModels } from '../inference/cost-models.ts';
 import type { ModelRepository } from '../inference/repository/open-repository.ts';
 import {
   createFeatureExtractorStage,
@@ -43,15 +42,4 @@ export async function extractorConfig(
     tries: settings.tries,
     forgetWorkersMs: WORKER_GONE_FACTOR * settings.router.statusStaleMs,
   };
-}
-
-/** By `family@version`, and by family for requests that leave the version to the policy: that of its newest baseline version. */
-export function costModels(repository: ModelRepository): Map<string, CostModel> {
-  const models = new Map<string, CostModel>();
-  for (const { family, versions } of repository.families) {
-    for (const each of versions) models.set(`${family}@${each.version}`, costOf(repository, each));
-    const newest = versions.filter((version) => version.variant === 'baseline').at(-1) ?? versions.at(-1);
-    if (newest !== undefined) models.set(family, costOf(repository, newest));
-  }
-  return models;
 }

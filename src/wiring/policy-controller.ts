@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { prometheusQuery } from '../adapters/prometheus/metrics-query.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Fleet } from '../core/policy/fleet.ts';
+import { poolsOf } from '../core/policy/fleet-pools.ts';
 import { DEFAULT_TUNING } from '../core/tuning/tuning-terms.ts';
 import type { ControlStore } from '../ports/control-store.ts';
 import { openFleetVersions } from '../stages/policy-controller/fleet-versions.ts';
@@ -10,7 +11,7 @@ import { openRolloutObserver } from '../stages/policy-controller/rollout-observe
 import { createPolicyControllerStage } from '../stages/policy-controller/stage.ts';
 import { openTuner } from '../stages/policy-controller/tuner.ts';
 import type { Stage, StageDeps } from '../stages/stage.ts';
-import { compileChecked, digestOf, poolsOf } from './policy-files.ts';
+import { compileChecked, digestOf } from './policy-files.ts';
 import { rolloutConfig } from './rollout-config.ts';
 import { controllerSigner, trustedKeys } from './trusted-keys.ts';
 

@@ -7,9 +7,9 @@ import type { SignalValue } from '../core/policy/document.ts';
 import { checkRequest } from '../core/request/check.ts';
 import { DEFAULT_REQUEST_LIMITS } from '../core/request/limits.ts';
 import { createSignalExtractor } from '../core/signals/extract.ts';
+import { costModels } from '../inference/cost-models.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import { openModels } from './backends.ts';
-import { costModels } from './feature-extractor.ts';
 
 /**
  * What a policy sees of a request: its hints, the signals that the extractor reads off it, and its allow-listed context.

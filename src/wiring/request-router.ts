@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type { Settings } from '../config/settings.ts';
 import type { Fleet } from '../core/policy/fleet.ts';
+import { poolsOf } from '../core/policy/fleet-pools.ts';
 import type { ModelRepository } from '../inference/repository/open-repository.ts';
 import type { ControlStore } from '../ports/control-store.ts';
 import { createRequestRouterStage, type RequestRouterConfig } from '../stages/request-router/stage.ts';
 import type { Stage, StageDeps } from '../stages/stage.ts';
 import { claimAckPartition } from './ack-partition.ts';
 import { followPolicy } from './follow-policy.ts';
-import { poolsOf, readBuiltInPolicy } from './policy-files.ts';
+import { readBuiltInPolicy } from './policy-files.ts';
 
 /**
  * The router, fused with the extractor where the topology says so, following the pointer of its policy in the store. Only the fused one reads

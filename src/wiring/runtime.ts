@@ -12,13 +12,14 @@ import { recordTopics } from '../contracts/topic-specs.ts';
 import { type TopicDefinition, topicNames } from '../contracts/topics.ts';
 import { MillraceError } from '../core/errors.ts';
 import { createTopicDelay } from '../core/latency/topic-delay.ts';
+import { fleetPools } from '../core/policy/fleet-pools.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { ControlStore } from '../ports/control-store.ts';
 import type { MessageBus } from '../ports/message-bus.ts';
 import type { SchemaRegistry } from '../ports/schema-registry.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { StageDeps } from '../stages/stage.ts';
-import { fleetPools, readFleet } from './policy-files.ts';
+import { readFleet } from './policy-files.ts';
 
 /** What a process of the real pipeline runs on. */
 export interface Runtime extends StageDeps {

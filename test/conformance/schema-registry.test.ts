@@ -1,7 +1,7 @@
 import { SchemaRegistry as StockClient } from '@kafkajs/confluent-schema-registry';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { memorySchemaRegistry } from '../../src/adapters/memory/schema-registry.ts';
 import { confluentSchemaRegistry } from '../../src/adapters/registry/confluent.ts';
-import { memorySchemaRegistry } from '../../src/adapters/registry/memory.ts';
 import { parseType } from '../../src/contracts/avro-type.ts';
 import { SCHEMAS } from '../../src/contracts/schemas.ts';
 import type { SchemaRegistry } from '../../src/ports/schema-registry.ts';

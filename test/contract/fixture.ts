@@ -1,4 +1,4 @@
-import { memorySchemaRegistry } from '../../src/adapters/registry/memory.ts';
+import { memorySchemaRegistry } from '../../src/adapters/memory/schema-registry.ts';
 import { type Codecs, type CodecsOptions, createCodecs, type Decoded } from '../../src/contracts/codec.ts';
 import type { Records } from '../../src/contracts/records.ts';
 import { SCHEMAS } from '../../src/contracts/schemas.ts';

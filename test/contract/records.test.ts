@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { memorySchemaRegistry } from '../../src/adapters/registry/memory.ts';
+import { memorySchemaRegistry } from '../../src/adapters/memory/schema-registry.ts';
 import { parseType } from '../../src/contracts/avro-type.ts';
 import { compileWalker } from '../../src/contracts/bounded.ts';
 import { DECODE_LIMITS } from '../../src/contracts/limits.ts';

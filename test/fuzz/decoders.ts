@@ -1,6 +1,6 @@
 import avro from 'avsc';
 import fc from 'fast-check';
-import { memorySchemaRegistry } from '../../src/adapters/registry/memory.ts';
+import { memorySchemaRegistry } from '../../src/adapters/memory/schema-registry.ts';
 import { parseType } from '../../src/contracts/avro-type.ts';
 import { compileWalker, type Walker } from '../../src/contracts/bounded.ts';
 import { type Codecs, createCodecs } from '../../src/contracts/codec.ts';

@@ -1,8 +1,8 @@
 import { makeControlCommand, type OutcomeKind } from '../../src/contracts/records.ts';
 import type { RandomStream } from '../../src/ports/random.ts';
+import type { Host } from '../../src/simulation/host.ts';
 import { POISON_HINT } from './faulty-model.ts';
 import { policyText, SLOTS } from './fleet.ts';
-import type { Host } from './host.ts';
 import { type Installation, SESSION_TIMEOUT_MS } from './installation.ts';
 import { scheduleBytes, type Traffic, type TrafficOptions } from './traffic.ts';
 

@@ -2,12 +2,12 @@ import { topicNames } from '../../src/contracts/topics.ts';
 import type { Fleet } from '../../src/core/policy/fleet.ts';
 import { parseFleet } from '../../src/core/policy/parse-fleet.ts';
 import { DEFAULT_REQUEST_LIMITS } from '../../src/core/request/limits.ts';
+import { costModels } from '../../src/inference/cost-models.ts';
 import { openRepository } from '../../src/inference/repository/open-repository.ts';
 import type { ServiceProfile } from '../../src/inference/simulated/profiles.ts';
 import type { FeatureExtractorConfig } from '../../src/stages/feature-extractor/stage.ts';
 import type { ActivePolicy } from '../../src/stages/request-router/active-policy.ts';
 import type { RequestRouterConfig } from '../../src/stages/request-router/stage.ts';
-import { costModels } from '../../src/wiring/feature-extractor.ts';
 import { compileChecked, digestOf } from '../../src/wiring/policy-files.ts';
 
 /** Of topics with many partitions. */

@@ -1,17 +1,20 @@
 import { memoryBroker } from '../../src/adapters/memory/bus.ts';
 import { memoryControlServer } from '../../src/adapters/memory/control-store.ts';
+import { memorySchemaRegistry } from '../../src/adapters/memory/schema-registry.ts';
 import { silentTelemetry } from '../../src/adapters/memory/telemetry.ts';
-import { memorySchemaRegistry } from '../../src/adapters/registry/memory.ts';
 import type { Connection } from '../../src/client/connection.ts';
 import { loadSettings } from '../../src/config/load-settings.ts';
 import { type Codecs, createCodecs } from '../../src/contracts/codec.ts';
 import { recordTopics, topicSpecs } from '../../src/contracts/topic-specs.ts';
 import { createTopicDelay } from '../../src/core/latency/topic-delay.ts';
+import { poolOf, poolsOf } from '../../src/core/policy/fleet-pools.ts';
 import { seededRandom } from '../../src/core/random/seeded-random.ts';
 import { createSignalExtractor } from '../../src/core/signals/extract.ts';
 import { growingRepository } from '../../src/inference/repository/growing-repository.ts';
 import { createSimulatedAccelerator } from '../../src/inference/simulated/accelerator.ts';
 import type { RandomStream } from '../../src/ports/random.ts';
+import { type Host, HostClock } from '../../src/simulation/host.ts';
+import { Hosts } from '../../src/simulation/hosts.ts';
 import { type VirtualClock, virtualClock } from '../../src/simulation/virtual-clock.ts';
 import { createAcceleratorWorkerStage } from '../../src/stages/accelerator-worker/stage.ts';
 import { createFeatureExtractorStage } from '../../src/stages/feature-extractor/stage.ts';
@@ -24,14 +27,12 @@ import { createRequestRouterStage, type RequestRouterConfig } from '../../src/st
 import type { Stage, StageDeps } from '../../src/stages/stage.ts';
 import { type OutsideLedger, openOutsideLedger } from '../../src/traffic/outside-ledger.ts';
 import { startPolicyController } from '../../src/wiring/policy-controller.ts';
-import { compileChecked, digestOf, poolOf, poolsOf } from '../../src/wiring/policy-files.ts';
+import { compileChecked, digestOf } from '../../src/wiring/policy-files.ts';
 import { type SwitchableRegistry, switchableRegistry } from '../integration/switchable-registry.ts';
 import { noLibrary } from '../unit/stages/accelerator-worker/library.fixture.ts';
 import { Auditor } from './auditor.ts';
 import { faultyModel } from './faulty-model.ts';
 import { costs, EXTRACTOR, LAYOUT, type Layout, PARTITIONS, ROUTER, repository, topics } from './fleet.ts';
-import { type Host, HostClock } from './host.ts';
-import { networkedBus } from './network.ts';
 import { simulatedLibrary } from './simulated-library.ts';
 
 export const SESSION_TIMEOUT_MS = 2_000;
@@ -79,7 +80,6 @@ export class Installation {
   readonly store;
   readonly telemetry = silentTelemetry();
   readonly topics = topics;
-  readonly hosts: Host[] = [];
   /** Epochs in the order in which routers applied them, by router. */
   readonly epochs = new Map<string, number[]>();
   /** Share of batches that fail for no reason. */
@@ -95,8 +95,7 @@ export class Installation {
   #ledger: OutsideLedger | undefined;
   #lives = 0;
   #isBrokerUp = true;
-  /** What was begun and has not ended, with the process that it is about. */
-  readonly #begun = new Map<Promise<void>, Host>();
+  readonly #hosts: Hosts;
   readonly #options: InstallationOptions;
   readonly #layout: Layout;
 
@@ -108,8 +107,15 @@ export class Installation {
     this.chance = this.random.stream('chance');
     this.broker = memoryBroker({ clock: this.brokerClock, deliveryDelayMs: options.deliveryDelayMs });
     this.store = memoryControlServer({ clock: this.clock });
+    this.#hosts = new Hosts({
+      clock: this.clock,
+      broker: this.broker,
+      telemetry: this.telemetry,
+      sessionTimeoutMs: SESSION_TIMEOUT_MS,
+      drainTimeoutMs: DRAIN_TIMEOUT_MS,
+    });
     this.auditor = new Auditor({
-      bus: this.#connect('auditor'),
+      bus: this.#hosts.connect('auditor'),
       codecs: shared.codecs,
       topics,
       pools: [...slots.keys()],
@@ -148,7 +154,7 @@ export class Installation {
       this.#codecs = own.codecs;
       this.#registry = own.registry;
     }
-    const bus = this.#connect('client');
+    const bus = this.#hosts.connect('client');
     await this.settle(
       bus.admin.createTopics(
         topicSpecs({
@@ -365,8 +371,12 @@ export class Installation {
     this.startExtractor();
   }
 
+  get hosts(): readonly Host[] {
+    return this.#hosts.all;
+  }
+
   up(prefix = ''): Host[] {
-    return this.hosts.filter(({ name, state }) => state === 'up' && name.startsWith(prefix));
+    return this.#hosts.up(prefix);
   }
 
   /** Names of routers that do not run the policy that the store names; none while it names none. */
@@ -386,74 +396,39 @@ export class Installation {
     });
   }
 
-  /** As kill -9, or the plug. */
   crash(host: Host): void {
-    host.state = 'crashed';
-    host.bus.crash();
-    host.clock.die();
+    this.#hosts.crash(host);
   }
 
-  /** As SIGTERM; resolves when the process has ended. */
   close(host: Host): Promise<void> {
-    host.state = 'closed';
-    return this.#begin(host, async () => {
-      await host.stage?.close();
-      await host.bus.close();
-    });
+    return this.#hosts.close(host);
   }
 
-  /** Everything that was started or closed has got there; what a crashed process began never will. */
-  async allSettled(): Promise<void> {
-    for (;;) {
-      const open = [...this.#begun]
-        .filter(([, host]) => host.state !== 'crashed')
-        .map(([promise]) => promise);
-      if (open.length === 0) return;
-      await this.settle(Promise.all(open));
-    }
+  allSettled(): Promise<void> {
+    return this.#hosts.allSettled((promise) => this.settle(promise));
   }
 
   #start<S extends Stage>(name: string, open: (deps: StageDeps) => Promise<S>): Host<S> {
     this.#lives += 1;
-    const clock = new HostClock(this.clock, 1_000 * this.#lives + this.chance.below(1_000_000));
-    const host: Host<S> = { name, clock, bus: this.#connect(name), stage: undefined, state: 'up' };
-    this.hosts.push(host);
-    const delays = {
-      thereMs: this.chance.below(4),
-      backMs: this.chance.below(4),
-      commitMs: this.chance.below(2) * this.chance.below(50),
+    const random = seededRandom(this.random.seed + this.#lives);
+    const machine = {
+      name,
+      bootedMs: 1_000 * this.#lives + this.chance.below(1_000_000),
+      delays: {
+        thereMs: this.chance.below(4),
+        backMs: this.chance.below(4),
+        commitMs: this.chance.below(2) * this.chance.below(50),
+      },
     };
-    const deps: StageDeps = {
-      bus: networkedBus(host.bus, clock, delays),
-      codecs: this.#codecs,
-      topics,
-      clock,
-      random: seededRandom(this.random.seed + this.#lives),
-      telemetry: this.telemetry,
-      topicDelay: createTopicDelay(),
-    };
-    void this.#begin(host, async () => {
-      host.stage = await open(deps);
-    });
-    return host;
-  }
-
-  #begin(host: Host, step: () => Promise<void>): Promise<void> {
-    const promise = step();
-    this.#begun.set(promise, host);
-    const forget = (): void => {
-      this.#begun.delete(promise);
-    };
-    promise.then(forget, forget);
-    return promise;
-  }
-
-  #connect(clientId: string) {
-    return this.broker.connect({
-      clientId,
-      drainTimeoutMs: DRAIN_TIMEOUT_MS,
-      sessionTimeoutMs: SESSION_TIMEOUT_MS,
-      telemetry: this.telemetry,
-    });
+    return this.#hosts.start(machine, (on) =>
+      open({
+        ...on,
+        codecs: this.#codecs,
+        topics,
+        random,
+        telemetry: this.telemetry,
+        topicDelay: createTopicDelay(),
+      }),
+    );
   }
 }

@@ -2,6 +2,7 @@ import type { Accelerator } from '../../ports/accelerator.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { RandomSource } from '../../ports/random.ts';
 import type { ModelRepository } from '../repository/open-repository.ts';
+import type { StandIns } from './item-traits.ts';
 import type { ServiceProfile } from './profiles.ts';
 import { SimulatedModel } from './simulated-model.ts';
 
@@ -12,6 +13,8 @@ export interface SimulatedDependencies {
   random: RandomSource;
   /** Factor on the service times in a memory domain: a device that is slower than its profile says, and than it is expected to be. */
   slowdown?: (memory: string) => number;
+  /** Where no `inner` computes them: made from each candidate's bytes, or the same for all, which takes no time. Default `from-bytes`. */
+  standIns?: StandIns;
   /** Computes real scores; without it scores are stand-ins made from the candidates' bytes. Closed with this accelerator. */
   inner?: Accelerator;
 }
@@ -24,7 +27,7 @@ export function createSimulatedAccelerator(
   dependencies: SimulatedDependencies,
   profile: ServiceProfile,
 ): Accelerator {
-  const { repository, clock, inner, slowdown = () => 1 } = dependencies;
+  const { repository, clock, inner, slowdown = () => 1, standIns = 'from-bytes' } = dependencies;
   const random = dependencies.random.stream('service-time');
   /** The device works one batch after another. */
   let tail: Promise<unknown> = Promise.resolve();
@@ -52,6 +55,7 @@ export function createSimulatedAccelerator(
         profile,
         slowdown,
         inTurn,
+        standIns,
         version: wanted,
         tables,
         inner: innerModel,

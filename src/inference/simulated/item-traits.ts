@@ -7,6 +7,13 @@ const FNV_START = 0x811c9dc5;
 const FNV_PRIME = 0x01000193;
 const NONE = new Uint8Array(0);
 
+export type StandIns = 'from-bytes' | 'alike';
+
+/** Stand-ins that say nothing at all. @returns FP32 [count] */
+export function equalScores(count: number): Float32Array {
+  return new Float32Array(count).fill(0.5);
+}
+
 /**
  * Stand-ins for scores where no model runs: for each candidate a number in (0, 1) that depends on the bytes of its rows and the head
  * alone, so equal candidates get equal scores on every worker. @returns FP32 [count]

@@ -11,7 +11,7 @@ import { type InputLayout, inputLayout } from '../input-layout.ts';
 import { emptyResult, failed, itemResult } from '../item-scores.ts';
 import type { VersionTables } from '../items/version-tables.ts';
 import type { ModelVersion } from '../repository/model-version.ts';
-import { pseudoScores, requestDensity } from './item-traits.ts';
+import { equalScores, pseudoScores, requestDensity, type StandIns } from './item-traits.ts';
 import type { ServiceProfile } from './profiles.ts';
 import { jitterFactor, meanServiceMs } from './service-time.ts';
 
@@ -25,6 +25,7 @@ export interface SimulatedModelParts {
   /** Runs the work when the device is free. */
   inTurn: <T>(work: () => Promise<T>) => Promise<T>;
   inner: LoadedModel | undefined;
+  standIns: StandIns;
 }
 
 export class SimulatedModel implements LoadedModel {
@@ -100,13 +101,15 @@ export class SimulatedModel implements LoadedModel {
 
   /** The result without a real model; `checked` where the item takes part in the batch. */
   #score(item: ScoreItem): { result: ItemResult; checked?: CheckedItem } {
-    const { version, inner } = this.#parts;
+    const { version, inner, standIns } = this.#parts;
     if (item.scoreLimit === 0) return { result: emptyResult(version) };
     try {
       const checked = checkItem(this.#layout, item, this.#parts.tables);
       // The inner model's results are used; hashing the candidates would be for nothing.
       if (inner !== undefined) return { result: emptyResult(version), checked };
-      const heads = version.heads.map(({ name }) => pseudoScores(this.#layout, checked, name));
+      const heads = version.heads.map(({ name }) =>
+        standIns === 'alike' ? equalScores(checked.count) : pseudoScores(this.#layout, checked, name),
+      );
       return {
         result: itemResult(version, heads, item.hints, checked.count, tableUse(checked.candidate)),
         checked,

@@ -49,6 +49,7 @@ describe('the help', () => {
       'replay',
       'results',
       'score',
+      'simulate',
       'stack down',
       'stack status',
       'stack up',

@@ -1,6 +1,6 @@
 import { type MemoryBroker, memoryBroker } from '../../../src/adapters/memory/bus.ts';
+import { memorySchemaRegistry } from '../../../src/adapters/memory/schema-registry.ts';
 import { type SilentTelemetry, silentTelemetry } from '../../../src/adapters/memory/telemetry.ts';
-import { memorySchemaRegistry } from '../../../src/adapters/registry/memory.ts';
 import { systemClock } from '../../../src/adapters/system/clock.ts';
 import type { Connection } from '../../../src/client/connection.ts';
 import { type Codecs, createCodecs } from '../../../src/contracts/codec.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { memorySchemaRegistry } from '../../../src/adapters/registry/memory.ts';
+import { memorySchemaRegistry } from '../../../src/adapters/memory/schema-registry.ts';
 import { schemaOf } from '../../../src/contracts/headers.ts';
 import { makeScoreRequest, type ScoreRequest } from '../../../src/contracts/records.ts';
 import { SCHEMAS } from '../../../src/contracts/schemas.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { memorySchemaRegistry } from '../../../src/adapters/registry/memory.ts';
+import { memorySchemaRegistry } from '../../../src/adapters/memory/schema-registry.ts';
 import { createCodecs } from '../../../src/contracts/codec.ts';
 import {
   makeDispatch,

@@ -1,5 +1,5 @@
 import type { MemoryConnection } from '../../../src/adapters/memory/bus.ts';
-import { memorySchemaRegistry } from '../../../src/adapters/registry/memory.ts';
+import { memorySchemaRegistry } from '../../../src/adapters/memory/schema-registry.ts';
 import { createCodecs } from '../../../src/contracts/codec.ts';
 import { makeOutcome, type Outcome } from '../../../src/contracts/records.ts';
 import { TOPICS, topicNames } from '../../../src/contracts/topics.ts';

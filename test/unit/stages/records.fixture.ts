@@ -1,4 +1,4 @@
-import { memorySchemaRegistry } from '../../../src/adapters/registry/memory.ts';
+import { memorySchemaRegistry } from '../../../src/adapters/memory/schema-registry.ts';
 import { type Codecs, createCodecs } from '../../../src/contracts/codec.ts';
 import type { DecodeLimits } from '../../../src/contracts/limits.ts';
 import {

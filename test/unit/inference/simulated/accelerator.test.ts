@@ -67,6 +67,18 @@ describe('a simulated device', () => {
     expect(ends[0]).toBeCloseTo(denseMs);
   });
 
+  test('takes as long where scores are not made from bytes, and gives the same to all', async () => {
+    const clock = virtualClock();
+    const deps = { repository, clock, random: seededRandom(1), standIns: 'alike' } as const;
+    const model = await createSimulatedAccelerator(deps, steady).load('toy', '1');
+    const running = model.run(items, 'dense');
+    await clock.advanceBy(denseMs);
+    const batch = await running;
+    expect(batch.computeMs).toBeCloseTo(denseMs);
+    const scores = batch.items.flatMap((item) => [...(scoresOf(item).heads[0]?.values ?? [])]);
+    expect(scores).toEqual(Array(30).fill(0.5));
+  });
+
   test('can be slower than its profile in one memory domain, and is not expected to be', async () => {
     const { runAll, model } = await start(steady, 1, (memory) => (memory === 'hbm' ? 3 : 1));
     const { batches } = await runAll([

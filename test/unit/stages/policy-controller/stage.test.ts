@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { MemoryConnection } from '../../../../src/adapters/memory/bus.ts';
-import { memorySchemaRegistry } from '../../../../src/adapters/registry/memory.ts';
+import { memorySchemaRegistry } from '../../../../src/adapters/memory/schema-registry.ts';
 import { createCodecs } from '../../../../src/contracts/codec.ts';
 import { recordTopics } from '../../../../src/contracts/topic-specs.ts';
 import { MillraceError } from '../../../../src/core/errors.ts';

@@ -1,12 +1,13 @@
-import type { MemoryConnection } from '../../src/adapters/memory/bus.ts';
-import type { Clock } from '../../src/ports/clock.ts';
+import type { MemoryConnection } from '../adapters/memory/bus.ts';
+import type { Clock } from '../ports/clock.ts';
 import type {
   InboundRecord,
   MessageBus,
+  OutboundRecord,
   SubscribeOptions,
   Subscriber,
   Subscription,
-} from '../../src/ports/message-bus.ts';
+} from '../ports/message-bus.ts';
 
 /** How long a host's messages are under way. All that one host sends takes as long, so that its order stays. */
 export interface NetworkDelays {
@@ -27,15 +28,27 @@ export function networkedBus(bus: MemoryConnection, clock: Clock, delays: Networ
     new Promise((resolve) => {
       clock.after(delayMs, resolve);
     });
+  const underWay = new Set<Promise<void>>();
+  const send = async (record: OutboundRecord): Promise<void> => {
+    if (delays.thereMs > 0) await after(delays.thereMs);
+    await bus.produce(record);
+  };
   return {
     admin: bus.admin,
     partitionCount: (topic) => bus.partitionCount(topic),
     read: (options, onRecords) => bus.read(options, onRecords),
     subscribe: (options, subscriber) => subscribeDelayed(bus, clock, delays.commitMs, options, subscriber),
-    close: () => bus.close(),
+    async close() {
+      // A client sends what it was given before it closes: a last heartbeat is waited for by nobody else.
+      await Promise.allSettled(underWay);
+      await bus.close();
+    },
     async produce(record) {
-      if (delays.thereMs > 0) await after(delays.thereMs);
-      await bus.produce(record);
+      const sending = send(record);
+      underWay.add(sending);
+      const arrived = (): void => void underWay.delete(sending);
+      sending.then(arrived, arrived);
+      await sending;
       if (delays.backMs > 0) await after(delays.backMs);
     },
   };
@@ -68,6 +81,10 @@ async function subscribeDelayed(
     sinceLastFetchMs: () => inner.sinceLastFetchMs(),
     close: () => inner.close(),
     acknowledge(record) {
+      if (commitMs === 0) {
+        inner.acknowledge(record);
+        return;
+      }
       pending.add(record);
       clock.after(commitMs, () => commit(record));
     },

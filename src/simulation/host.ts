@@ -1,6 +1,7 @@
-import type { MemoryConnection } from '../../src/adapters/memory/bus.ts';
-import type { Cancel, Clock } from '../../src/ports/clock.ts';
-import type { Stage } from '../../src/stages/stage.ts';
+import type { MemoryConnection } from '../adapters/memory/bus.ts';
+import type { Cancel, Clock } from '../ports/clock.ts';
+import type { MessageBus } from '../ports/message-bus.ts';
+import type { Stage } from '../stages/stage.ts';
 
 /**
  * The clock of one host: its wall clock may be wrong and may jump, its monotonic clock started at a moment of its own, and when the host dies,
@@ -67,6 +68,8 @@ export interface Host<S extends Stage = Stage> {
   readonly name: string;
   readonly clock: HostClock;
   readonly bus: MemoryConnection;
+  /** The same behind the network: what its stage talks to. */
+  readonly network: MessageBus;
   /** Undefined until it has started. */
   stage: S | undefined;
   state: 'up' | 'crashed' | 'closed';
