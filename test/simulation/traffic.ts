@@ -45,6 +45,23 @@ export async function scheduleTraffic(installation: Installation, options: Traff
   return traffic;
 }
 
+/** One request more, now. */
+export function sendSoon(
+  installation: Installation,
+  traffic: Traffic,
+  requestId: string,
+  change: (request: ScoreRequest) => ScoreRequest,
+): void {
+  const maker = createRequestMaker(catalogue, installation.random.stream(`request ${requestId}`));
+  const request = { ...maker.make(requestId, { candidates: 6, historyRows: 1 }), deadlineMs: 60_000 };
+  traffic.sent += 1;
+  void openSender(installation.client)
+    .then((send) => send(change(request)))
+    .then(() => {
+      traffic.stored += 1;
+    });
+}
+
 /** A record that nobody can read, at a random moment of the span. */
 export function scheduleBytes(
   installation: Installation,
