@@ -50,6 +50,8 @@ export class Auditor {
   /** By group and partition, up to where its commits were found good: what is done stays so. */
   readonly #goodUntil = new Map<string, number>();
   #term = 0;
+  /** The event by which it was taken. */
+  #lastTaken: Buffer | undefined;
   readonly #log = createHash('sha256');
 
   constructor(options: AuditorOptions) {
@@ -134,11 +136,11 @@ export class Auditor {
     const identity = this.#identities.get(place);
     if (identity === undefined) return false;
     const result = this.#answered.get(identity);
-    if (result?.outcome === 'DEAD_LETTERED') return this.#deadLetters.has(identity);
-    if (result !== undefined) return true;
-    if (topic === topics.ingress()) return this.#extracted.has(identity) || this.#dispatched.has(identity);
-    if (topic === topics.fixed('features')) return this.#dispatched.has(identity);
-    return false;
+    // Who passed a request on is done with it, whatever became of it since.
+    if (topic === topics.ingress() && (this.#extracted.has(identity) || this.#dispatched.has(identity)))
+      return true;
+    if (topic === topics.fixed('features') && this.#dispatched.has(identity)) return true;
+    return result?.outcome === 'DEAD_LETTERED' ? this.#deadLetters.has(identity) : result !== undefined;
   }
 
   #take(record: InboundRecord): void {
@@ -191,6 +193,9 @@ export class Auditor {
     const decoded = this.#options.codecs.for('ControlEvent').decode(record.value);
     if (decoded.status !== 'ok' || decoded.value.type !== 'leadership-taken') return;
     const { term } = decoded.value;
+    const isStoredTwice = record.value !== null && this.#lastTaken?.equals(record.value) === true;
+    this.#lastTaken = record.value ?? undefined;
+    if (isStoredTwice) return;
     if (term <= this.#term) this.violations.push(`the term ${term} was taken after ${this.#term}`);
     this.#term = term;
   }
