@@ -34,6 +34,8 @@ export class Auditor {
   /** What was wrong, in words. */
   readonly violations: string[] = [];
   readonly results: ScoredResult[] = [];
+  /** When each was answered, ms after its request was on ingress, by the broker's clock. */
+  readonly tookMs: number[] = [];
   /**
    * So much longer, ms, may a timing be: a broker whose clock jumps ahead while records wait for a process that has not started cannot be told
    * from one whose records waited that long.
@@ -43,6 +45,7 @@ export class Auditor {
   readonly #dispatchTopics: readonly string[];
   /** Place of a record → the identity that it is about. */
   readonly #identities = new Map<string, string>();
+  readonly #sentMs = new Map<string, number>();
   readonly #extracted = new Set<string>();
   readonly #dispatched = new Set<string>();
   readonly #answered = new Map<string, ScoredResult>();
@@ -50,8 +53,9 @@ export class Auditor {
   /** By group and partition, up to where its commits were found good: what is done stays so. */
   readonly #goodUntil = new Map<string, number>();
   #term = 0;
-  /** The event by which it was taken. */
-  #lastTaken: Buffer | undefined;
+  readonly #events = new Set<string>();
+  /** Commands that were accepted. */
+  readonly #decided = new Set<string>();
   readonly #log = createHash('sha256');
 
   constructor(options: AuditorOptions) {
@@ -149,13 +153,19 @@ export class Auditor {
     this.#log.update(value ?? 'null');
     const { topics, codecs } = this.#options;
     if (topic.endsWith('.dlq')) this.#takeDeadLetter(record);
-    else if (topic === topics.ingress()) this.#identities.set(identityKey(record), identityKey(record));
+    else if (topic === topics.ingress()) this.#takeRequest(record);
     else if (topic === topics.fixed('features'))
       this.#takeStep(record, codecs.for('RoutableRequest'), this.#extracted);
     else if (topic === topics.fixed('scored-results')) this.#takeResult(record);
     else if (topic === topics.fixed('control-events')) this.#takeControlEvent(record);
     else if (this.#dispatchTopics.includes(topic))
       this.#takeStep(record, codecs.for('Dispatch'), this.#dispatched);
+  }
+
+  #takeRequest(record: InboundRecord): void {
+    const identity = identityKey(record);
+    this.#identities.set(identity, identity);
+    this.#sentMs.set(identity, record.timestampMs);
   }
 
   #takeStep<T extends { identity: Identity }>(
@@ -182,6 +192,7 @@ export class Auditor {
     const result = decoded.value;
     this.results.push(result);
     const identity = identityKey(result.identity);
+    this.tookMs.push(record.timestampMs - (this.#sentMs.get(identity) ?? record.timestampMs));
     if (!this.#answered.has(identity)) this.#answered.set(identity, result);
     const odd = Object.entries(result.timings).filter(
       ([, ms]) => !(ms >= 0 && ms < TIMING_MS_MAX + this.jumpedAheadMs),
@@ -189,15 +200,21 @@ export class Auditor {
     if (odd.length > 0) this.violations.push(`${identity} took ${JSON.stringify(odd)}`);
   }
 
+  /** Each command is decided once, and each term taken once; an event that is stored twice is the same event. */
   #takeControlEvent(record: InboundRecord): void {
     const decoded = this.#options.codecs.for('ControlEvent').decode(record.value);
-    if (decoded.status !== 'ok' || decoded.value.type !== 'leadership-taken') return;
-    const { term } = decoded.value;
-    const isStoredTwice = record.value !== null && this.#lastTaken?.equals(record.value) === true;
-    this.#lastTaken = record.value ?? undefined;
-    if (isStoredTwice) return;
-    if (term <= this.#term) this.violations.push(`the term ${term} was taken after ${this.#term}`);
+    if (decoded.status !== 'ok') return;
+    const { eventId, type, term, commandId, accepted } = decoded.value;
+    if (this.#events.has(eventId)) return;
+    this.#events.add(eventId);
+    if (type === 'leadership-taken' && term <= this.#term)
+      this.violations.push(`the term ${term} was taken after ${this.#term}`);
+    // What a leader that was replaced still writes counts for nothing.
+    if (term < this.#term) return;
     this.#term = term;
+    if (commandId === '' || !accepted) return;
+    if (this.#decided.has(commandId)) this.violations.push(`${commandId} was decided twice`);
+    this.#decided.add(commandId);
   }
 
   /** The letter names the record that was given up; its identity is that of the request that it is about. */

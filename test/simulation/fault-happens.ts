@@ -9,12 +9,16 @@ import { scheduleBytes, sendSoon, type Traffic } from './traffic.ts';
 /** A process that is told to stop is gone within this, ms. */
 const STOPPED_MS = 10_000;
 
+/** How often it is looked at whether anybody answered what cannot be read yet. */
+const UNKNOWN_LOOK_MS = 20;
+
 /** Lets the events of one run happen, each at once and mended after its length; several of one kind may overlap. */
 export class FaultHappens {
   readonly #installation: Installation;
   readonly #traffic: Traffic;
   /** How many of the events that are going on hold something down, by what that is. */
   readonly #held = new Map<string, number>();
+  readonly #unknown: string[] = [];
   #version = 1;
   #names = 0;
 
@@ -85,6 +89,7 @@ export class FaultHappens {
           () => registry.switchOff(),
           () => registry.switchOn(),
         );
+        this.#sendUnknown();
         return;
       case 'off the store':
       case 'slow deliveries':
@@ -129,6 +134,25 @@ export class FaultHappens {
       default:
         event satisfies never;
     }
+  }
+
+  /** A record in a schema that nobody knows; while the registry is away, nobody may say that there is none. */
+  #sendUnknown(): void {
+    const { auditor } = this.#installation;
+    const name = this.#name('garbage');
+    const value = Buffer.alloc(9);
+    value.writeInt32BE(1_000_000 + this.#names, 1);
+    scheduleBytes(this.#installation, this.#traffic, name, value, 0);
+    this.#unknown.push(name);
+    if (this.#unknown.length > 1) return;
+    const look = (): void => {
+      const isAway = (this.#held.get('registry') ?? 0) > 0;
+      const answered = auditor.results.filter(({ requestId }) => this.#unknown.includes(requestId));
+      if (isAway && answered.length > 0)
+        auditor.violations.push(`${name}: answered though the registry is away`);
+      if (isAway) this.#installation.clock.after(UNKNOWN_LOOK_MS, look);
+    };
+    look();
   }
 
   /** The version that is live once everything was mended. */

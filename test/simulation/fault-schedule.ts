@@ -181,11 +181,9 @@ function drawEvent(chance: RandomStream, spreadMs: number): FaultEvent {
   }
 }
 
-/** What the kinds can do to the outcome, for the books. */
+/** Somebody dies, is cut off, or is told twice: work may be done twice. */
 const DOES_TWICE: ReadonlySet<FaultKind> = new Set([
   'crash',
-  'stop',
-  'standby',
   'pool dies',
   'off the broker',
   'off the store',
@@ -195,8 +193,19 @@ const DOES_TWICE: ReadonlySet<FaultKind> = new Set([
   'broker away',
   'clock drifts',
 ]);
+/** Who is told to stop finishes first, */
+const LEAVES: ReadonlySet<FaultKind> = new Set(['stop', 'standby']);
+/** unless it waits longer for something than it has time to. */
+const HOLDS_UP: ReadonlySet<FaultKind> = new Set([
+  'topic refuses',
+  'registry away',
+  'flaky devices',
+  'slow devices',
+  'poison',
+]);
 
-/** Nobody dies or loses its place in this schedule, so nothing is done twice. */
+/** Nothing happens in this schedule for which anything would be done twice. */
 export function isExact({ events }: FaultSchedule): boolean {
-  return !events.some(({ what }) => DOES_TWICE.has(what));
+  const has = (kinds: ReadonlySet<FaultKind>): boolean => events.some(({ what }) => kinds.has(what));
+  return !has(DOES_TWICE) && !(has(LEAVES) && has(HOLDS_UP));
 }

@@ -407,6 +407,12 @@ export class Installation {
     });
   }
 
+  /** Whether the store names the policy that routers follow. */
+  async isPolicyStored(): Promise<boolean> {
+    const scope = `policy/${this.#layout.builtIn.ref.name}`;
+    return (await this.settle(this.store.connect().readPointer(scope))) !== undefined;
+  }
+
   /** Version of the policy that each router which is up runs, by name. */
   routerVersions(): Map<string, number> {
     const versions = new Map<string, number>();
@@ -414,6 +420,18 @@ export class Installation {
       if (state === 'up' && stage !== undefined && 'router' in stage && stage.router instanceof Router)
         versions.set(name, stage.router.policy.ref.version);
     return versions;
+  }
+
+  /** Slots of which a router does not know how many of its dispatches are outstanding, in words. */
+  creditsOff(): string[] {
+    return this.up().flatMap(({ name, stage }) => {
+      if (stage === undefined || !('router' in stage && stage.router instanceof Router)) return [];
+      return [...stage.router.fleet.allSlots()]
+        .filter(({ outstanding, credits }) => outstanding.size !== credits.outstanding)
+        .map(
+          (slot) => `${name} counts ${slot.credits.outstanding} of ${slot.outstanding.size} on ${slot.pool}`,
+        );
+    });
   }
 
   crash(host: Host): void {

@@ -1,5 +1,6 @@
 import type { OutcomeKind } from '../../src/contracts/records.ts';
 import { seededRandom } from '../../src/core/random/seeded-random.ts';
+import { wrongIn } from './answers.ts';
 import { FaultHappens } from './fault-happens.ts';
 import { drawSchedule, type FaultSchedule, isExact } from './fault-schedule.ts';
 import { Installation, SESSION_TIMEOUT_MS } from './installation.ts';
@@ -7,8 +8,8 @@ import { scheduleTraffic, type Traffic } from './traffic.ts';
 
 /** Everything is answered within so long after all was mended, ms. */
 const DRAIN_MS = 20_000;
-/** Hints may be lost: whoever follows the store has heard of everything by then, ms. */
-const CONVERGED_MS = 1_500;
+/** Whoever died has a successor after its session, whose first records may come twice; whoever follows the store hears of it by polling, ms. */
+const CONVERGED_MS = SESSION_TIMEOUT_MS + 1_000 + 1_500;
 
 export interface ScheduledRun {
   installation: Installation;
@@ -51,7 +52,7 @@ export async function runSchedule(schedule: FaultSchedule): Promise<ScheduledRun
   await installation.pass(mendedMs(schedule) + 50);
   await installation.allSettled();
   await drain(installation, traffic);
-  await installation.pass(Math.max(SESSION_TIMEOUT_MS, CONVERGED_MS));
+  await installation.pass(CONVERGED_MS);
   await installation.settle(installation.auditor.checkAllCommitted());
   const books = await closeBooks(schedule, installation, traffic, happens);
   return { installation, violations: [...installation.auditor.violations, ...books] };
@@ -86,7 +87,12 @@ async function closeBooks(
   const isTwice = isExact(schedule) && summary.duplicatesDropped > 0;
   hold(!isTwice, `${summary.duplicatesDropped} requests were answered twice, and nobody died`);
   hold(auditor.unanswered().length === 0, `unanswered: ${auditor.unanswered().slice(0, 5).join(', ')}`);
-  wrong.push(...endings(schedule, installation), ...(await policies(installation, happens)));
+  wrong.push(
+    ...endings(schedule, installation),
+    ...answers(schedule, installation, traffic),
+    ...installation.creditsOff(),
+    ...(await policies(installation, happens)),
+  );
   for (const host of installation.up()) {
     const inFlight = host.stage?.inFlight() ?? 0;
     hold(inFlight === 0, `${host.name} has ${inFlight} in flight`);
@@ -110,6 +116,16 @@ function endings(schedule: FaultSchedule, { auditor }: Installation): string[] {
   );
 }
 
+/** Where the broker's clock jumps, nobody knows how long anything took. */
+function answers(schedule: FaultSchedule, { auditor }: Installation, { asked }: Traffic): string[] {
+  if (schedule.events.some((event) => event.what === 'clock jumps' && event.host === 'broker')) return [];
+  return auditor.results.flatMap((result, place) => {
+    const of = asked.get(result.requestId);
+    const wrong = of && wrongIn(result, of, auditor.tookMs[place] ?? 0);
+    return wrong === undefined ? [] : [`${result.requestId}: ${wrong}`];
+  });
+}
+
 async function policies(installation: Installation, { version }: FaultHappens): Promise<string[]> {
   const wrong: string[] = [];
   for (const [router, applied] of installation.epochs) {
@@ -118,8 +134,9 @@ async function policies(installation: Installation, { version }: FaultHappens): 
   }
   const behind = await installation.routersBehind();
   if (behind.length > 0) wrong.push(`${behind.join(', ')} did not follow the policy`);
-  const running = installation.routerVersions();
-  for (const [router, runs] of running)
+  if (version > 1 && !(await installation.isPolicyStored()))
+    wrong.push('the store has lost the policy for good');
+  for (const [router, runs] of installation.routerVersions())
     if (runs !== version) wrong.push(`${router} runs version ${runs}, and ${version} was published`);
   return wrong;
 }
