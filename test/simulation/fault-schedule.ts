@@ -113,12 +113,24 @@ const BAG: readonly FaultKind[] = Object.entries(WEIGHTS).flatMap(([kind, weight
   Array.from({ length: weight }, () => kind as FaultKind),
 );
 
+/** In a calm schedule nothing is done twice, so that what is done twice shows. */
+const CALM: ReadonlySet<FaultKind> = new Set([
+  'stop',
+  'standby',
+  'store away',
+  'hints lost',
+  'garbage',
+  'publish',
+]);
+const CALM_SHARE = 0.3;
+
 /** The schedule of a seed. */
 export function drawSchedule(seed: number, draw: (name: string) => RandomStream): FaultSchedule {
   const chance = draw('schedule');
   const isShort = chance.next() < 0.4;
   const spreadMs = 300 + chance.below(700);
-  const events = Array.from({ length: 1 + chance.below(EVENTS_MAX) }, () => drawEvent(chance, spreadMs));
+  const bag = chance.next() < CALM_SHARE ? BAG.filter((kind) => CALM.has(kind)) : BAG;
+  const events = Array.from({ length: 1 + chance.below(EVENTS_MAX) }, () => drawEvent(chance, spreadMs, bag));
   return {
     seed,
     topology: chance.next() < 0.3 ? 'fused' : 'split',
@@ -130,12 +142,12 @@ export function drawSchedule(seed: number, draw: (name: string) => RandomStream)
   };
 }
 
-function drawEvent(chance: RandomStream, spreadMs: number): FaultEvent {
+function drawEvent(chance: RandomStream, spreadMs: number, bag: readonly FaultKind[]): FaultEvent {
   const atMs = chance.below(spreadMs);
   const host = pick(chance, TARGETS);
   // Short, or long enough that a session runs out.
   const forMs = chance.next() < 0.6 ? 10 + chance.below(400) : 1_500 + chance.below(LONG_MS);
-  const what = pick(chance, BAG);
+  const what = pick(chance, bag);
   const pool = chance.next() < 0.6 ? 'cpu' : 'gpu';
   switch (what) {
     case 'crash':

@@ -1,9 +1,12 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { JobEndings } from '../../src/stages/accelerator-worker/job-endings.ts';
 import type { FaultEvent, FaultSchedule } from './fault-schedule.ts';
 import { commandOf, runSchedule, scheduleOf } from './run-schedule.ts';
-import { type Judge, shrink } from './shrink.ts';
+import { failureOf, type Judge, shrink } from './shrink.ts';
 
 const SEEDS = 200;
+
+const isPoison = ({ what }: FaultEvent): boolean => what === 'poison';
 
 describe('whatever a random schedule of faults does', () => {
   it('every request ends once, no commit goes past unfinished work, epochs rise and routers converge', async () => {
@@ -57,5 +60,24 @@ describe('a schedule that fails', () => {
     expect(small.events).toEqual(left);
     expect(small.requests).toBe(requests);
     expect(small.seed).toBe(schedule.seed);
+  });
+
+  it('of a planted bug, poison that has no end in a worker, is cut to the poison, and fails again from its text', async () => {
+    const endings = vi.spyOn(JobEndings.prototype, 'deadLetter').mockImplementation(() => undefined);
+    try {
+      const seeds = Array.from({ length: 100 }, (_, n) => scheduleOf(n + 1));
+      const failing = seeds.find(({ events }) => events.length > 3 && events.some(isPoison));
+      if (failing === undefined) throw new Error('none of these schedules has poison');
+      const { schedule: small, runs } = await shrink(failing, failureOf);
+      expect(small.events.map(({ what }) => what)).toEqual(['poison']);
+      expect(small.requests).toBe(1);
+      expect(runs).toBeLessThan(60);
+      const again = JSON.parse(JSON.stringify(small)) as FaultSchedule;
+      expect(await failureOf(again)).toBeDefined();
+      endings.mockRestore();
+      expect(await failureOf(again)).toBeUndefined();
+    } finally {
+      endings.mockRestore();
+    }
   });
 });

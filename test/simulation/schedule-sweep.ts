@@ -5,13 +5,15 @@ import { failureOf, shrink } from './shrink.ts';
 
 /**
  * `node test/simulation/schedule-sweep.ts [--first seed] [--seeds n] [--no-shrink]`: runs the random fault schedule of each seed, and prints
- * those that went wrong, cut down to what still fails; or one schedule again, with `--schedule JSON`.
+ * those that went wrong, cut down to what still fails; or one schedule again, with `--schedule JSON`; or, with `--until-failure first,first,…`, how many
+ * schedules it takes from each of these seeds until one fails.
  */
 const { values } = parseArgs({
   options: {
     first: { type: 'string', default: '1' },
     seeds: { type: 'string', default: '1000' },
     schedule: { type: 'string' },
+    'until-failure': { type: 'string' },
     'no-shrink': { type: 'boolean', default: false },
   },
 });
@@ -27,7 +29,19 @@ async function report(schedule: FaultSchedule): Promise<boolean> {
   return false;
 }
 
-if (values.schedule !== undefined) {
+async function untilFailure(first: number, count: number): Promise<string> {
+  for (let took = 1; took <= count; took += 1) {
+    const failure = await failureOf(scheduleOf(first + took - 1));
+    if (failure !== undefined) return `${took} ${failure.violations[0]?.split('\n')[0]}`;
+  }
+  return '-';
+}
+
+const untilFrom = values['until-failure'];
+if (untilFrom !== undefined) {
+  for (const first of untilFrom.split(','))
+    console.log(`took ${await untilFailure(Number(first), Number(values.seeds))}`);
+} else if (values.schedule !== undefined) {
   const schedule = JSON.parse(values.schedule) as FaultSchedule;
   const { violations, installation } = await runSchedule(schedule);
   for (const violation of violations) console.log(violation);
