@@ -221,3 +221,15 @@ export function isExact({ events }: FaultSchedule): boolean {
   const has = (kinds: ReadonlySet<FaultKind>): boolean => events.some(({ what }) => kinds.has(what));
   return !has(DOES_TWICE) && !(has(LEAVES) && has(HOLDS_UP));
 }
+
+/** Workers die or leave, or their heartbeats do not come through. */
+const HIDES_WORKERS: ReadonlySet<FaultKind> = new Set([
+  ...DOES_TWICE,
+  ...LEAVES,
+  'topic refuses',
+  'registry away',
+]);
+
+export function hidesWorkers({ events }: FaultSchedule): boolean {
+  return events.some(({ what }) => HIDES_WORKERS.has(what));
+}

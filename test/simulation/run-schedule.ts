@@ -2,12 +2,14 @@ import type { OutcomeKind } from '../../src/contracts/records.ts';
 import { seededRandom } from '../../src/core/random/seeded-random.ts';
 import { wrongIn } from './answers.ts';
 import { FaultHappens } from './fault-happens.ts';
-import { drawSchedule, type FaultSchedule, isExact } from './fault-schedule.ts';
+import { drawSchedule, type FaultSchedule, hidesWorkers, isExact } from './fault-schedule.ts';
 import { Installation, SESSION_TIMEOUT_MS } from './installation.ts';
 import { scheduleTraffic, type Traffic } from './traffic.ts';
 
 /** Everything is answered within so long after all was mended, ms. */
 const DRAIN_MS = 20_000;
+/** Of two clocks, one of which runs a tenth faster and the other a tenth slower. */
+const DRIFT_MAX = 0.25;
 /** Whoever died has a successor after its session, whose first records may come twice; whoever follows the store hears of it by polling, ms. */
 const CONVERGED_MS = SESSION_TIMEOUT_MS + 1_000 + 1_500;
 
@@ -119,9 +121,11 @@ function endings(schedule: FaultSchedule, { auditor }: Installation): string[] {
 /** Where the broker's clock jumps, nobody knows how long anything took. */
 function answers(schedule: FaultSchedule, { auditor }: Installation, { asked }: Traffic): string[] {
   if (schedule.events.some((event) => event.what === 'clock jumps' && event.host === 'broker')) return [];
+  const drift = schedule.events.some(({ what }) => what === 'clock drifts') ? DRIFT_MAX : 0;
+  const circumstances = { drift, mayFallBack: hidesWorkers(schedule) };
   return auditor.results.flatMap((result, place) => {
     const of = asked.get(result.requestId);
-    const wrong = of && wrongIn(result, of, auditor.tookMs[place] ?? 0);
+    const wrong = of && wrongIn(result, of, auditor.tookMs[place] ?? 0, circumstances);
     return wrong === undefined ? [] : [`${result.requestId}: ${wrong}`];
   });
 }
