@@ -38,12 +38,6 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
     to: '    while (partitions.length > 9_999 && partitions.some(isBusy)) {',
   },
   {
-    name: 'work of partitions that go away is not given up',
-    file: RUN_STAGE,
-    from: '    this.#input.abandon?.(gone);',
-    to: '',
-  },
-  {
     name: 'a record in an unknown schema is a dead letter at once',
     file: RUN_STAGE,
     from: '        this.#schemaWait.wait(record, decoded, () => this.#decode(record, receivedAtMs, inTopicMs));',

@@ -97,13 +97,13 @@ function failingUnitTests(folder: string): string {
     '--bail=1',
     ...UNIT_TESTS,
   ];
-  const { stdout, status } = spawnSync(process.execPath, args, {
+  const { stdout, stderr, status } = spawnSync(process.execPath, args, {
     cwd: folder,
     encoding: 'utf8',
     timeout: HANGS_MS,
   });
   if (status === 0) return 'pass';
-  return `fail: ${/FAIL +(?<test>.*)/.exec(stdout)?.groups?.['test'] ?? 'in time'}`;
+  return `fail: ${/FAIL +(?<test>.*)/.exec(stdout + stderr)?.groups?.['test'] ?? 'in time'}`;
 }
 
 const folder = copyTree();
