@@ -8,8 +8,18 @@ const DAY_MS = 86_400_000;
 const [given] = process.argv.slice(2);
 const seed = given ?? String(Math.floor(Date.now() / DAY_MS));
 
+/** Random schedules of faults, others each night. */
+const SCHEDULES = 10_000;
+
 const SWEEPS: readonly (readonly [script: string, ...args: string[]])[] = [
   ['test/simulation/sweep.ts', seed, '200'],
+  [
+    'test/simulation/schedule-sweep.ts',
+    '--first',
+    String(Number(seed) * SCHEDULES),
+    '--seeds',
+    String(SCHEDULES),
+  ],
   ['test/simulation/tuning-sweep.ts', seed, '40'],
   ['test/fuzz/decoders.ts', '--inputs', '500000', '--seed', seed],
   ['test/fuzz/policies.ts', '--inputs', '100000', '--seed', seed],

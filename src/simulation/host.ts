@@ -3,24 +3,37 @@ import type { Cancel, Clock } from '../ports/clock.ts';
 import type { MessageBus } from '../ports/message-bus.ts';
 import type { Stage } from '../stages/stage.ts';
 
+/** Times are sums in floating point. */
+const ROUNDING_MS = 0.001;
+
 /**
- * The clock of one host: its wall clock may be wrong and may jump, its monotonic clock started at a moment of its own, and when the host dies,
- * nothing that was scheduled on it is called any more.
+ * The clock of one host: its wall clock may be wrong and may jump, its monotonic clock started at a moment of its own and may run faster or slower
+ * than time does, and when the host dies, nothing that was scheduled on it is called any more.
  */
 export class HostClock implements Clock {
   readonly #base: Clock;
-  readonly #bootedMs: number;
   readonly #scheduled = new Set<Cancel>();
   #skewMs = 0;
+  /** Own ms that pass in a ms of the base's, since the own clock stood at `#sinceOwnMs`. */
+  #rate = 1;
+  #sinceMs = 0;
+  #sinceOwnMs: number;
   #dead = false;
 
   constructor(base: Clock, bootedMs = 0) {
     this.#base = base;
-    this.#bootedMs = bootedMs;
+    this.#sinceOwnMs = bootedMs;
   }
 
   jump(byMs: number): void {
     this.#skewMs += byMs;
+  }
+
+  /** From now on the monotonic clock runs at this rate; timers go by it. */
+  drift(rate: number): void {
+    this.#sinceOwnMs = this.monotonicMs();
+    this.#sinceMs = this.#base.monotonicMs();
+    this.#rate = rate;
   }
 
   die(): void {
@@ -34,32 +47,45 @@ export class HostClock implements Clock {
   }
 
   monotonicMs(): number {
-    return this.#bootedMs + this.#base.monotonicMs();
+    return this.#sinceOwnMs + (this.#base.monotonicMs() - this.#sinceMs) * this.#rate;
   }
 
   after(delayMs: number, callback: () => void): Cancel {
     if (this.#dead) return () => {};
+    const dueMs = this.monotonicMs() + Math.max(0, delayMs);
+    let cancel: Cancel;
     const cancelled: Cancel = () => {
       cancel();
       this.#scheduled.delete(cancelled);
     };
-    const cancel = this.#base.after(delayMs, () => {
+    const run = (): void => {
+      const leftMs = dueMs - this.monotonicMs();
+      // Since it was scheduled the clock has slowed down.
+      if (leftMs > ROUNDING_MS) {
+        cancel = this.#base.after(leftMs / this.#rate, run);
+        return;
+      }
       this.#scheduled.delete(cancelled);
       callback();
-    });
+    };
+    cancel = this.#base.after(delayMs / this.#rate, run);
     this.#scheduled.add(cancelled);
     return cancelled;
   }
 
   every(periodMs: number, callback: () => void): Cancel {
-    if (this.#dead) return () => {};
-    const cancel = this.#base.every(periodMs, callback);
-    const cancelled: Cancel = () => {
-      cancel();
-      this.#scheduled.delete(cancelled);
+    if (!(periodMs > 0)) throw new RangeError(`periodMs must be greater than 0, not ${periodMs}`);
+    let cancel: Cancel;
+    let isCancelled = false;
+    const run = (): void => {
+      callback();
+      if (!isCancelled) cancel = this.after(periodMs, run);
     };
-    this.#scheduled.add(cancelled);
-    return cancelled;
+    cancel = this.after(periodMs, run);
+    return () => {
+      isCancelled = true;
+      cancel();
+    };
   }
 }
 

@@ -23,6 +23,9 @@ export interface AuditorOptions {
   groups: readonly AuditedGroup[];
 }
 
+/** No part of a request's way takes longer, ms. */
+const TIMING_MS_MAX = 600_000;
+
 /**
  * Reads every topic from outside, and knows of each record whether its work is done: what came of it lies on the next topic, or its result
  * does. So it can tell a commit that goes past unfinished work, whoever made it.
@@ -31,15 +34,28 @@ export class Auditor {
   /** What was wrong, in words. */
   readonly violations: string[] = [];
   readonly results: ScoredResult[] = [];
+  /** When each was answered, ms after its request was on ingress, by the broker's clock. */
+  readonly tookMs: number[] = [];
+  /**
+   * So much longer, ms, may a timing be: a broker whose clock jumps ahead while records wait for a process that has not started cannot be told
+   * from one whose records waited that long.
+   */
+  jumpedAheadMs = 0;
   readonly #options: AuditorOptions;
   readonly #dispatchTopics: readonly string[];
   /** Place of a record → the identity that it is about. */
   readonly #identities = new Map<string, string>();
+  readonly #sentMs = new Map<string, number>();
   readonly #extracted = new Set<string>();
   readonly #dispatched = new Set<string>();
   readonly #answered = new Map<string, ScoredResult>();
   readonly #deadLetters = new Set<string>();
+  /** By group and partition, up to where its commits were found good: what is done stays so. */
+  readonly #goodUntil = new Map<string, number>();
   #term = 0;
+  readonly #events = new Set<string>();
+  /** Commands that were accepted. */
+  readonly #decided = new Set<string>();
   readonly #log = createHash('sha256');
 
   constructor(options: AuditorOptions) {
@@ -88,8 +104,12 @@ export class Auditor {
     };
   }
 
-  /** Holds the commits against the ends of the partitions: in the end everything is committed. */
+  /** Holds the commits against the ends of the partitions: in the end everything is committed, and who is said to be a dead letter is one. */
   async checkAllCommitted(): Promise<void> {
+    for (const [identity, { outcome, requestId }] of this.#answered) {
+      if (outcome === 'DEAD_LETTERED' && !this.#deadLetters.has(identity))
+        this.violations.push(`${requestId} is answered as a dead letter, and there is none`);
+    }
     const { bus, groups } = this.#options;
     for (const { group, topic, partition: only } of groups) {
       const committed = await bus.admin.committed(group, topic);
@@ -103,7 +123,8 @@ export class Auditor {
   }
 
   #checkDone(group: string, topic: string, partition: number, committed: number): void {
-    for (let offset = 0; offset < committed; offset += 1) {
+    const whose = `${group} ${topic}/${partition}`;
+    for (let offset = this.#goodUntil.get(whose) ?? 0; offset < committed; offset += 1) {
       const place = identityKey({ topic, partition, offset });
       if (this.#isDone(topic, place)) continue;
       this.violations.push(
@@ -111,6 +132,7 @@ export class Auditor {
       );
       return;
     }
+    this.#goodUntil.set(whose, Math.max(committed, this.#goodUntil.get(whose) ?? 0));
   }
 
   #isDone(topic: string, place: string): boolean {
@@ -118,11 +140,11 @@ export class Auditor {
     const identity = this.#identities.get(place);
     if (identity === undefined) return false;
     const result = this.#answered.get(identity);
-    if (result?.outcome === 'DEAD_LETTERED') return this.#deadLetters.has(identity);
-    if (result !== undefined) return true;
-    if (topic === topics.ingress()) return this.#extracted.has(identity) || this.#dispatched.has(identity);
-    if (topic === topics.fixed('features')) return this.#dispatched.has(identity);
-    return false;
+    // Who passed a request on is done with it, whatever became of it since.
+    if (topic === topics.ingress() && (this.#extracted.has(identity) || this.#dispatched.has(identity)))
+      return true;
+    if (topic === topics.fixed('features') && this.#dispatched.has(identity)) return true;
+    return result?.outcome === 'DEAD_LETTERED' ? this.#deadLetters.has(identity) : result !== undefined;
   }
 
   #take(record: InboundRecord): void {
@@ -131,13 +153,19 @@ export class Auditor {
     this.#log.update(value ?? 'null');
     const { topics, codecs } = this.#options;
     if (topic.endsWith('.dlq')) this.#takeDeadLetter(record);
-    else if (topic === topics.ingress()) this.#identities.set(identityKey(record), identityKey(record));
+    else if (topic === topics.ingress()) this.#takeRequest(record);
     else if (topic === topics.fixed('features'))
       this.#takeStep(record, codecs.for('RoutableRequest'), this.#extracted);
     else if (topic === topics.fixed('scored-results')) this.#takeResult(record);
     else if (topic === topics.fixed('control-events')) this.#takeControlEvent(record);
     else if (this.#dispatchTopics.includes(topic))
       this.#takeStep(record, codecs.for('Dispatch'), this.#dispatched);
+  }
+
+  #takeRequest(record: InboundRecord): void {
+    const identity = identityKey(record);
+    this.#identities.set(identity, identity);
+    this.#sentMs.set(identity, record.timestampMs);
   }
 
   #takeStep<T extends { identity: Identity }>(
@@ -164,17 +192,29 @@ export class Auditor {
     const result = decoded.value;
     this.results.push(result);
     const identity = identityKey(result.identity);
+    this.tookMs.push(record.timestampMs - (this.#sentMs.get(identity) ?? record.timestampMs));
     if (!this.#answered.has(identity)) this.#answered.set(identity, result);
-    const odd = Object.entries(result.timings).filter(([, ms]) => !(ms >= 0 && ms < 600_000));
+    const odd = Object.entries(result.timings).filter(
+      ([, ms]) => !(ms >= 0 && ms < TIMING_MS_MAX + this.jumpedAheadMs),
+    );
     if (odd.length > 0) this.violations.push(`${identity} took ${JSON.stringify(odd)}`);
   }
 
+  /** Each command is decided once, and each term taken once; an event that is stored twice is the same event. */
   #takeControlEvent(record: InboundRecord): void {
     const decoded = this.#options.codecs.for('ControlEvent').decode(record.value);
-    if (decoded.status !== 'ok' || decoded.value.type !== 'leadership-taken') return;
-    const { term } = decoded.value;
-    if (term <= this.#term) this.violations.push(`the term ${term} was taken after ${this.#term}`);
+    if (decoded.status !== 'ok') return;
+    const { eventId, type, term, commandId, accepted } = decoded.value;
+    if (this.#events.has(eventId)) return;
+    this.#events.add(eventId);
+    if (type === 'leadership-taken' && term <= this.#term)
+      this.violations.push(`the term ${term} was taken after ${this.#term}`);
+    // What a leader that was replaced still writes counts for nothing.
+    if (term < this.#term) return;
     this.#term = term;
+    if (commandId === '' || !accepted) return;
+    if (this.#decided.has(commandId)) this.violations.push(`${commandId} was decided twice`);
+    this.#decided.add(commandId);
   }
 
   /** The letter names the record that was given up; its identity is that of the request that it is about. */

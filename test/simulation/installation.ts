@@ -1,5 +1,6 @@
 import { memoryBroker } from '../../src/adapters/memory/bus.ts';
 import { memoryControlServer } from '../../src/adapters/memory/control-store.ts';
+import { memoryLastKnownGood } from '../../src/adapters/memory/last-known-good.ts';
 import { memorySchemaRegistry } from '../../src/adapters/memory/schema-registry.ts';
 import { silentTelemetry } from '../../src/adapters/memory/telemetry.ts';
 import type { Connection } from '../../src/client/connection.ts';
@@ -12,6 +13,8 @@ import { seededRandom } from '../../src/core/random/seeded-random.ts';
 import { createSignalExtractor } from '../../src/core/signals/extract.ts';
 import { growingRepository } from '../../src/inference/repository/growing-repository.ts';
 import { createSimulatedAccelerator } from '../../src/inference/simulated/accelerator.ts';
+import type { ControlStore } from '../../src/ports/control-store.ts';
+import type { LastKnownGood } from '../../src/ports/last-known-good.ts';
 import type { RandomStream } from '../../src/ports/random.ts';
 import { type Host, HostClock } from '../../src/simulation/host.ts';
 import { Hosts } from '../../src/simulation/hosts.ts';
@@ -34,6 +37,7 @@ import { Auditor } from './auditor.ts';
 import { faultyModel } from './faulty-model.ts';
 import { costs, EXTRACTOR, LAYOUT, type Layout, PARTITIONS, ROUTER, repository, topics } from './fleet.ts';
 import { simulatedLibrary } from './simulated-library.ts';
+import { noTrouble, type Trouble, troubledBus, troubledStore } from './trouble.ts';
 
 export const SESSION_TIMEOUT_MS = 2_000;
 const DRAIN_TIMEOUT_MS = 1_000;
@@ -63,6 +67,8 @@ export interface InstallationOptions {
   refusals?: ReadonlyMap<string, string>;
   /** That of fleet.ts unless given. */
   layout?: Layout;
+  /** Routers keep what they last ran on a disk of their own, which outlives them. */
+  disks?: boolean;
   /** Settings of controllers that are wired as in production; without any they are live at once with what is published, and see nothing. */
   controller?: Readonly<Record<string, unknown>>;
 }
@@ -89,6 +95,10 @@ export class Installation {
   /** Factor on the scores that a pool gives; 1 unless it is here. */
   readonly scoreFactors = new Map<string, number>();
   readonly auditor: Auditor;
+  /** By name of the host, whichever life of it. */
+  readonly #troubles = new Map<string, Trouble>();
+  /** What each router keeps on its disk. */
+  readonly #disks = new Map<string, LastKnownGood>();
   #codecs: Codecs = shared.codecs;
   #registry: SwitchableRegistry = shared.registry;
   #client: Connection | undefined;
@@ -227,7 +237,7 @@ export class Installation {
   startRouter(name = 'router', ackPartition = 0): RouterHost {
     const life = `${name}#${this.#lives + 1}`;
     const { builtIn, fleet } = this.#layout;
-    return this.#start(name, async (deps) => {
+    return this.#start(name, async (deps, connectStore) => {
       const router: RequestRouterConfig = {
         ...ROUTER,
         poolsOf: poolsOf(fleet),
@@ -245,7 +255,8 @@ export class Installation {
       const epochs: number[] = [];
       this.epochs.set(life, epochs);
       const source = new PolicySource({
-        store: this.store.connect(),
+        store: connectStore(),
+        lastKnownGood: this.#options.disks === true ? this.#diskOf(name) : undefined,
         clock: deps.clock,
         random: deps.random.stream(`poll ${name}`),
         telemetry: this.telemetry,
@@ -274,7 +285,7 @@ export class Installation {
     const incarnation = `${name} life ${this.#lives + 1}`;
     const { fleet, profile, windowMs } = this.#layout;
     const { accelerator } = poolOf(fleet, pool);
-    return this.#start(name, async (deps) => {
+    return this.#start(name, async (deps, connectStore) => {
       const own = growingRepository(repository);
       const { refusals } = this.#options;
       const backend = createSimulatedAccelerator(
@@ -326,7 +337,7 @@ export class Installation {
           ...deps,
           backend,
           models,
-          store: this.store.connect(),
+          store: connectStore(),
           library: refusals === undefined ? noLibrary() : simulatedLibrary(own, refusals),
           digest: digestOf,
         },
@@ -339,11 +350,11 @@ export class Installation {
     const { fleet } = this.#layout;
     if (controller !== undefined) {
       const { settings } = loadSettings({}, { 'controller.acceptUnsigned': true, ...controller });
-      return this.#start(name, (deps) =>
-        startPolicyController(settings, deps, { fleet, store: this.store.connect() }),
+      return this.#start(name, (deps, connectStore) =>
+        startPolicyController(settings, deps, { fleet, store: connectStore() }),
       );
     }
-    return this.#start(name, (deps) =>
+    return this.#start(name, (deps, connectStore) =>
       createPolicyControllerStage(
         {
           controller: name,
@@ -354,7 +365,7 @@ export class Installation {
         },
         {
           ...deps,
-          store: this.store.connect(),
+          store: connectStore(),
           digest: digestOf,
           checkPolicy: (bytes) => compileChecked(bytes, fleet).document,
         },
@@ -396,6 +407,33 @@ export class Installation {
     });
   }
 
+  /** Whether the store names the policy that routers follow. */
+  async isPolicyStored(): Promise<boolean> {
+    const scope = `policy/${this.#layout.builtIn.ref.name}`;
+    return (await this.settle(this.store.connect().readPointer(scope))) !== undefined;
+  }
+
+  /** Version of the policy that each router which is up runs, by name. */
+  routerVersions(): Map<string, number> {
+    const versions = new Map<string, number>();
+    for (const { name, state, stage } of this.hosts)
+      if (state === 'up' && stage !== undefined && 'router' in stage && stage.router instanceof Router)
+        versions.set(name, stage.router.policy.ref.version);
+    return versions;
+  }
+
+  /** Slots of which a router does not know how many of its dispatches are outstanding, in words. */
+  creditsOff(): string[] {
+    return this.up().flatMap(({ name, stage }) => {
+      if (stage === undefined || !('router' in stage && stage.router instanceof Router)) return [];
+      return [...stage.router.fleet.allSlots()]
+        .filter(({ outstanding, credits }) => outstanding.size !== credits.outstanding)
+        .map(
+          (slot) => `${name} counts ${slot.credits.outstanding} of ${slot.outstanding.size} on ${slot.pool}`,
+        );
+    });
+  }
+
   crash(host: Host): void {
     this.#hosts.crash(host);
   }
@@ -408,7 +446,23 @@ export class Installation {
     return this.#hosts.allSettled((promise) => this.settle(promise));
   }
 
-  #start<S extends Stage>(name: string, open: (deps: StageDeps) => Promise<S>): Host<S> {
+  /** What is wrong with the ways of the host of that name; changes are heeded from then on. */
+  troubleOf(name: string): Trouble {
+    const trouble = this.#troubles.get(name) ?? noTrouble();
+    this.#troubles.set(name, trouble);
+    return trouble;
+  }
+
+  #diskOf(name: string): LastKnownGood {
+    const disk = this.#disks.get(name) ?? memoryLastKnownGood();
+    this.#disks.set(name, disk);
+    return disk;
+  }
+
+  #start<S extends Stage>(
+    name: string,
+    open: (deps: StageDeps, connectStore: () => ControlStore) => Promise<S>,
+  ): Host<S> {
     this.#lives += 1;
     const random = seededRandom(this.random.seed + this.#lives);
     const machine = {
@@ -420,15 +474,20 @@ export class Installation {
         commitMs: this.chance.below(2) * this.chance.below(50),
       },
     };
-    return this.#hosts.start(machine, (on) =>
-      open({
-        ...on,
-        codecs: this.#codecs,
-        topics,
-        random,
-        telemetry: this.telemetry,
-        topicDelay: createTopicDelay(),
-      }),
+    const trouble = this.troubleOf(name);
+    return this.#hosts.start(machine, ({ bus, clock }) =>
+      open(
+        {
+          bus: troubledBus(bus, clock, trouble),
+          clock,
+          codecs: this.#codecs,
+          topics,
+          random,
+          telemetry: this.telemetry,
+          topicDelay: createTopicDelay(),
+        },
+        () => troubledStore(this.store.connect(), trouble),
+      ),
     );
   }
 }
