@@ -94,6 +94,21 @@ const router = closedObject({
   ),
 });
 
+const overload = closedObject({
+  slaMs: v.pipe(
+    v.optional(v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(3_600_000)), 0),
+    v.description(
+      'How long a request may take. Workers that are asked for more than they can do in so long refuse and drop what is worth least; 0: they queue all, and order it by deadline alone.',
+    ),
+  ),
+  order: v.pipe(
+    v.optional(v.picklist(['strict', 'one-price']), 'strict'),
+    v.description(
+      'What an overloaded worker computes first. strict: by priority, then by value for the cost, enhanced requests last; one-price: by value for the cost alone.',
+    ),
+  ),
+});
+
 const worker = closedObject({
   name: v.pipe(v.optional(v.string(), ''), v.description('Name of the worker; made up where empty.')),
   build: v.pipe(
@@ -451,6 +466,7 @@ export const SettingsSchema = closedObject({
   limits: v.optional(limits, {}),
   router: v.optional(router, {}),
   worker: v.optional(worker, {}),
+  overload: v.optional(overload, {}),
   features: v.optional(features, {}),
   openInference: v.optional(
     v.pipe(

@@ -48,6 +48,7 @@ export async function startAcceleratorWorker(
       batchMsMax: worker.batchMsMax,
       batchesInFlightMax: worker.batchesInFlightMax,
       featuresWaitMs: settings.features.waitMs,
+      overload: settings.overload,
       tries: settings.tries,
       heartbeatMs: worker.heartbeatMs,
       windowMs: settings.windowMs,

@@ -323,6 +323,7 @@ export class Installation {
           batchesInFlightMax: 2,
           tries: 3,
           featuresWaitMs: 20,
+          overload: { slaMs: 0, order: 'strict' },
           heartbeatMs: 200,
           windowMs,
           ackCoalesceMs: 2,

@@ -8,7 +8,7 @@ export interface BatchLimits {
 }
 
 export interface BatchPlan<T> {
-  /** Work whose budget ran out: it is answered, not computed. */
+  /** Work whose budget ran out, or that is lost otherwise: it is answered, not computed. */
   expired: Work<T>[];
   /** What runs now, all of one batch key; empty when the queue is. */
   batch: Work<T>[];
@@ -20,6 +20,7 @@ const LOOK_PAST_MAX = 32;
 /**
  * Takes the next batch off the queue: expired work is dropped first, then work of the first one's key is added while the limits
  * hold and the batch, as `predictMs` says, still ends before the earliest deadline in it (the first one always runs).
+ * @param isLost what is not to be computed any more
  * @param predictMs service time of a batch, ms, from requests and candidates (C_R + N·C_C: the request side is shared)
  */
 export function planBatch<T>(
@@ -27,6 +28,7 @@ export function planBatch<T>(
   limits: BatchLimits,
   nowMs: number,
   predictMs: (requests: number, candidates: number, batchKey: string) => number,
+  isLost: (work: Work<T>) => boolean = ({ deadlineMs }) => deadlineMs <= nowMs,
 ): BatchPlan<T> {
   const expired: Work<T>[] = [];
   const batch: Work<T>[] = [];
@@ -36,7 +38,7 @@ export function planBatch<T>(
   while (batch.length < limits.requestsMax && passed.length < LOOK_PAST_MAX) {
     const next = queue.pop();
     if (next === undefined) break;
-    if (next.deadlineMs <= nowMs) {
+    if (isLost(next)) {
       expired.push(next);
       continue;
     }

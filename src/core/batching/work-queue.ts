@@ -11,14 +11,27 @@ export interface Work<T> {
   payload: T;
 }
 
+/** Whether the first is to run before the second. */
+export type WorkOrder<T> = (a: Work<T>, b: Work<T>) => boolean;
+
+/** Baseline first, earliest deadline first within each. */
+export function isBaselineOrDueBefore<T>(a: Work<T>, b: Work<T>): boolean {
+  return a.optional === b.optional ? a.deadlineMs < b.deadlineMs : b.optional;
+}
+
 /**
- * Baseline first, earliest deadline first within each (a binary heap; ties in order of arrival).
+ * A binary heap in the given order; ties in order of arrival.
  * Keeps the sum of predicted work, so that the wait of the next arrival is known.
  */
 export class WorkQueue<T> {
+  readonly #isBefore: WorkOrder<T>;
   readonly #heap: { work: Work<T>; arrival: number }[] = [];
   #arrivals = 0;
   #predictedMs = 0;
+
+  constructor(isBefore: WorkOrder<T> = isBaselineOrDueBefore) {
+    this.#isBefore = isBefore;
+  }
 
   get length(): number {
     return this.#heap.length;
@@ -27,6 +40,11 @@ export class WorkQueue<T> {
   /** Predicted work in the queue, ms. */
   get predictedMs(): number {
     return this.#predictedMs;
+  }
+
+  /** In no order. */
+  *[Symbol.iterator](): Generator<Work<T>> {
+    for (const { work } of this.#heap) yield work;
   }
 
   push(work: Work<T>): void {
@@ -67,6 +85,11 @@ export class WorkQueue<T> {
     return removed;
   }
 
+  /** The order says something else than when work was pushed. */
+  sort(): void {
+    this.remove(() => false);
+  }
+
   #insert(entry: { work: Work<T>; arrival: number }): void {
     this.#predictedMs += entry.work.predictedMs;
     this.#heap.push(entry);
@@ -105,8 +128,7 @@ export class WorkQueue<T> {
     const x = this.#heap[a];
     const y = this.#heap[b];
     if (x === undefined || y === undefined) return false;
-    if (x.work.optional !== y.work.optional) return !x.work.optional;
-    if (x.work.deadlineMs !== y.work.deadlineMs) return x.work.deadlineMs < y.work.deadlineMs;
-    return x.arrival < y.arrival;
+    if (this.#isBefore(x.work, y.work)) return true;
+    return !this.#isBefore(y.work, x.work) && x.arrival < y.arrival;
   }
 }

@@ -58,7 +58,7 @@ export function workerConfig(
   settings: Settings,
   of: { pool: SimulatedPool; slot: number; life: number; expectedSpeed: number },
 ): AcceleratorWorkerConfig {
-  const { worker, features, tries, windowMs, unacknowledgedMax, deadLetterPayload } = settings;
+  const { worker, overload, features, tries, windowMs, unacknowledgedMax, deadLetterPayload } = settings;
   const { pool, accelerator, capacityClass } = of.pool;
   const name = `${pool}-${of.slot}`;
   return {
@@ -68,6 +68,7 @@ export function workerConfig(
     accelerator,
     host: name,
     capacityClass,
+    overload,
     slots: [of.slot],
     slotsMax: 1,
     batchRequestsMax: worker.batchRequestsMax,

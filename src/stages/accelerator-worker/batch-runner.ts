@@ -28,6 +28,8 @@ export interface BatchRunnerDeps {
   onUnknownIds(model: LoadedModel, count: number): void;
   /** What a kernel that skips zeros found in a batch. */
   onDensity(model: LoadedModel, density: Density): void;
+  /** Predicted work that was computed, and how long it took. */
+  onCompleted(predictedMs: number, computeMs: number): void;
   /** What a batch took by a kernel. */
   onComputed(model: LoadedModel, kernel: string, result: BatchResult): void;
 }
@@ -80,7 +82,7 @@ export class BatchRunner {
     const { clock, queue, endings } = this.#deps;
     while (this.#running < this.#config.batchesInFlightMax) {
       const nowMs = clock.monotonicMs();
-      const batch = queue.next(nowMs, (work) => endings.expire(work.payload, nowMs));
+      const batch = queue.next(nowMs, (work) => endings.expire(work, nowMs));
       if (batch === undefined) return;
       this.#run(batch, nowMs);
     }
@@ -134,8 +136,13 @@ export class BatchRunner {
   /** What is tried again is counted when it is done. */
   #measure(batch: Batch, { items, computeMs }: BatchResult): void {
     const done = batch.filter((_, index) => !isTriedAgain(items[index]));
-    if (done.length > 0) this.#deps.meter.completed(done.length, predictedMsOf(done), computeMs);
-    else this.#deps.meter.failed(computeMs);
+    if (done.length === 0) {
+      this.#deps.meter.failed(computeMs);
+      return;
+    }
+    const predictedMs = predictedMsOf(done);
+    this.#deps.meter.completed(done.length, predictedMs, computeMs);
+    this.#deps.onCompleted(predictedMs, computeMs);
   }
 
   #end(

@@ -1,7 +1,9 @@
 import type { Dispatch, ScoredResult, ScoreRequest } from '../../contracts/records.ts';
+import type { Work } from '../../core/batching/work-queue.ts';
 import { type ErrorCode, MillraceError } from '../../core/errors.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { OutboundRecord } from '../../ports/message-bus.ts';
+import type { Counter, Telemetry } from '../../ports/telemetry.ts';
 import type { ResultWriter } from '../results.ts';
 import type { Delivery } from '../run-stage.ts';
 import type { AckSender } from './ack-sender.ts';
@@ -11,6 +13,8 @@ import type { WorkerJob } from './worker-job.ts';
 
 export interface JobEndingsDeps {
   worker: string;
+  pool: string;
+  telemetry: Telemetry;
   simulated: boolean;
   clock: Clock;
   results: ResultWriter;
@@ -21,9 +25,15 @@ export interface JobEndingsDeps {
 /** Gives each dispatch its one terminal outcome: counted, acknowledged to its router, and published. */
 export class JobEndings {
   readonly #deps: JobEndingsDeps;
+  readonly #shed: Counter;
 
   constructor(deps: JobEndingsDeps) {
     this.#deps = deps;
+    this.#shed = deps.telemetry.counter({
+      name: 'millrace_shed_requests_total',
+      help: 'Requests that an overloaded worker did not compute, by pool and reason: refused as they arrived, or cannot-finish in what was left of their budget.',
+      labels: ['pool', 'reason'],
+    });
   }
 
   /** A result that no record can hold (scores of many heads for many candidates) makes its own request a dead letter, and none beside it. */
@@ -43,14 +53,35 @@ export class JobEndings {
     delivery.finish([record]);
   }
 
-  /** Its budget ran out before compute. */
-  expire({ delivery, request }: WorkerJob, nowMs: number): void {
+  /** Its budget ran out before compute, or too little of it is left. */
+  expire({ payload, deadlineMs, predictedMs }: Work<WorkerJob>, nowMs: number): void {
+    const { delivery, request } = payload;
+    const budget = `the budget of ${Math.round(delivery.value.budgetMs)} ms`;
+    const { worker, pool } = this.#deps;
+    const isOver = deadlineMs <= nowMs;
+    if (!isOver) this.#shed.add(1, { pool, reason: 'cannot-finish' });
     this.end(
       delivery,
       unscoredResult(this.computed(delivery, request, nowMs), {
         outcome: 'EXPIRED',
         code: 'BUDGET_EXHAUSTED',
-        message: `the budget of ${Math.round(delivery.value.budgetMs)} ms ran out before compute, in the queue of ${this.#deps.worker}`,
+        message: isOver
+          ? `${budget} ran out before compute, in the queue of ${worker}`
+          : `${(deadlineMs - nowMs).toFixed(1)} ms were left of ${budget} after the queue of ${worker}, too few for about ${predictedMs.toFixed(1)} ms of compute`,
+      }),
+    );
+  }
+
+  /** More was asked of the worker than it can do in time, and other work comes before this. */
+  refuse({ delivery, request }: WorkerJob): void {
+    const { worker, pool } = this.#deps;
+    this.#shed.add(1, { pool, reason: 'refused' });
+    this.end(
+      delivery,
+      unscoredResult(this.computed(delivery, request), {
+        outcome: 'REJECTED',
+        code: 'OVERLOADED',
+        message: `${worker} of pool ${pool} has more work than it can do in time, and this request is worth less for its cost, or is of lower priority, than what it can do. Back off, then send it again`,
       }),
     );
   }

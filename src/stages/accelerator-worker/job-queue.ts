@@ -2,6 +2,7 @@ import { planBatch } from '../../core/batching/plan.ts';
 import { type Work, WorkQueue } from '../../core/batching/work-queue.ts';
 import type { LoadedModel } from '../../ports/accelerator.ts';
 import type { WorkerJob } from './worker-job.ts';
+import type { WorkerOverload } from './worker-overload.ts';
 
 export interface JobQueueLimits {
   batchRequestsMax: number;
@@ -10,15 +11,18 @@ export interface JobQueueLimits {
   batchMsMax: number;
 }
 
-/** Work that waits, and which of it runs next: what must be tried alone, then batches across requests, earliest deadline first. */
+/** Work that waits, and which of it runs next: what must be tried alone, then batches across requests, earliest deadline first, or as the rules of overload say. */
 export class JobQueue {
   readonly #limits: JobQueueLimits;
-  readonly #queue = new WorkQueue<WorkerJob>();
+  readonly #queue: WorkQueue<WorkerJob>;
+  readonly #overload: WorkerOverload | undefined;
   /** Work of batches that failed: each is tried alone, before anything else. */
   #alone: Work<WorkerJob>[] = [];
 
-  constructor(limits: JobQueueLimits) {
+  constructor(limits: JobQueueLimits, overload?: WorkerOverload) {
     this.#limits = limits;
+    this.#overload = overload;
+    this.#queue = new WorkQueue(overload && ((a, b) => overload.isBefore(a, b)));
   }
 
   /** Without what is to be tried alone. */
@@ -32,6 +36,17 @@ export class JobQueue {
 
   get isEmpty(): boolean {
     return this.#queue.length === 0 && this.#alone.length === 0;
+  }
+
+  /** Whether what arrives now is to wait here; all is, where no rules of overload are set. */
+  admits(work: Work<WorkerJob>, nowMs: number): boolean {
+    this.sample(nowMs);
+    return this.#overload?.admits(work, nowMs) ?? true;
+  }
+
+  /** So that the rules of overload see what waits now. */
+  sample(nowMs: number): void {
+    if (this.#overload?.sample(this.#queue, nowMs)) this.#queue.sort();
   }
 
   push(work: Work<WorkerJob>): void {
@@ -57,10 +72,13 @@ export class JobQueue {
 
   /**
    * What runs now; undefined where nothing waits.
-   * @param expire is given the work whose budget ran out on the way
+   * @param expire is given the work whose budget ran out on the way, or would while it is computed
    */
   next(nowMs: number, expire: (work: Work<WorkerJob>) => void): readonly Work<WorkerJob>[] | undefined {
-    return this.#nextAlone(nowMs, expire) ?? this.#nextBatch(nowMs, expire);
+    this.sample(nowMs);
+    const next = this.#nextAlone(nowMs, expire) ?? this.#nextBatch(nowMs, expire);
+    if (next === undefined) this.#overload?.idled();
+    return next;
   }
 
   #nextAlone(nowMs: number, expire: (work: Work<WorkerJob>) => void): Work<WorkerJob>[] | undefined {
@@ -73,11 +91,16 @@ export class JobQueue {
 
   #nextBatch(nowMs: number, expire: (work: Work<WorkerJob>) => void): Work<WorkerJob>[] | undefined {
     const { batchRequestsMax, batchCandidatesMax, batchMsMax } = this.#limits;
+    const overload = this.#overload;
     const limits = { requestsMax: batchRequestsMax, candidatesMax: batchCandidatesMax, msMax: batchMsMax };
     for (let head = this.#queue.peek(); head !== undefined; head = this.#queue.peek()) {
       const { model } = head.payload;
-      const plan = planBatch(this.#queue, limits, nowMs, (requests, candidates) =>
-        model.predictMs(requests, candidates),
+      const plan = planBatch(
+        this.#queue,
+        limits,
+        nowMs,
+        (requests, candidates) => model.predictMs(requests, candidates),
+        overload && ((work) => overload.isLost(work, nowMs)),
       );
       for (const work of plan.expired) expire(work);
       if (plan.batch.length > 0) return plan.batch;

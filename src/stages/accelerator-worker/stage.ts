@@ -224,6 +224,7 @@ function createHeartbeat(
       return;
     }
     const load = worker.load();
+    const overload = worker.overload();
     const nowMs = deps.clock.monotonicMs();
     const utilisation = nowMs > beatMs ? Math.min(1, (load.busyMs - busyMs) / (nowMs - beatMs)) : 0;
     busyMs = load.busyMs;
@@ -252,6 +253,7 @@ function createHeartbeat(
       batchRequests: load.batchRequests,
       queuedPredictedMs: load.queuedPredictedMs,
       utilisation,
+      saturated: overload !== undefined && (overload.isSaturated || overload.isBaselineShed),
       build: config.build,
     });
     state = 'storing';

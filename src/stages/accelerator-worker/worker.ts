@@ -2,6 +2,8 @@ import type { Codecs, RecordCodec } from '../../contracts/codec.ts';
 import { type Dispatch, type ScoreRequest, VARIANTS } from '../../contracts/records.ts';
 import type { Work } from '../../core/batching/work-queue.ts';
 import { MillraceError } from '../../core/errors.ts';
+import type { OverloadOrder } from '../../core/overload/overload-order.ts';
+import type { OverloadReport } from '../../core/overload/overload-rules.ts';
 import { parseModelName } from '../../core/request/family.ts';
 import type { Density, LoadedModel } from '../../ports/accelerator.ts';
 import type { Clock } from '../../ports/clock.ts';
@@ -24,6 +26,7 @@ import { ShadowScoring } from './shadow-scoring.ts';
 import { type FeatureUse, type WantedRows, wantedRows } from './sourced-rows.ts';
 import type { WorkerWindows } from './windows.ts';
 import { kernelFor, type WorkerJob } from './worker-job.ts';
+import { WorkerOverload } from './worker-overload.ts';
 
 export interface WorkerConfig extends BatchRunnerConfig, JobQueueLimits, LoadMeterConfig {
   worker: string;
@@ -31,6 +34,8 @@ export interface WorkerConfig extends BatchRunnerConfig, JobQueueLimits, LoadMet
   simulated: boolean;
   /** How long a request may wait for rows of the feature source. */
   featuresWaitMs: number;
+  /** Rules of overload: how long a request may take, ms, or 0 for none of them; and what is paid for first. */
+  overload: { slaMs: number; order: OverloadOrder };
 }
 
 export interface WorkerDeps {
@@ -54,6 +59,7 @@ export interface WorkerDeps {
 export class Worker {
   readonly #deps: WorkerDeps;
   readonly #schemaWait: SchemaWait<Delivery<Dispatch>>;
+  readonly #overload: WorkerOverload | undefined;
   readonly #queue: JobQueue;
   readonly #meter: LoadMeter;
   readonly #endings: JobEndings;
@@ -68,11 +74,12 @@ export class Worker {
     this.#schemaWait = new SchemaWait('accelerator-worker', deps, (delivery, error) =>
       this.#endings.deadLetter(delivery, 'POISON', `failed after its schema was found: ${String(error)}`),
     );
-    const queue = new JobQueue(config);
-    const meter = new LoadMeter(config);
     const { clock, windows, telemetry, modelFor } = deps;
-    const { worker, simulated } = config;
-    const endings = new JobEndings({ ...deps, worker, simulated });
+    const { worker, simulated, pool } = config;
+    const overload = overloadOf(config, clock);
+    const queue = new JobQueue(config, overload);
+    const meter = new LoadMeter(config);
+    const endings = new JobEndings({ ...deps, worker, simulated, pool });
     const shadow = new ShadowScoring({
       pool: config.pool,
       clock,
@@ -86,6 +93,7 @@ export class Worker {
       isIdle: () => this.#runner.running === 0 && queue.isEmpty,
       busyMs: () => meter.busyMs,
     });
+    this.#overload = overload;
     this.#queue = queue;
     this.#meter = meter;
     this.#endings = endings;
@@ -116,7 +124,8 @@ export class Worker {
     const costs = new CostMeter(config.pool, telemetry);
     this.#costs = costs;
     const onComputed: BatchRunnerDeps['onComputed'] = (...computed) => costs.computed(...computed);
-    const observers = { onUnknownIds, onDensity, onComputed };
+    const onCompleted: BatchRunnerDeps['onCompleted'] = (...done) => overload?.completed(...done);
+    const observers = { onUnknownIds, onDensity, onComputed, onCompleted };
     this.#runner = new BatchRunner(config, { clock, queue, meter, endings, windows, shadow, ...observers });
   }
 
@@ -126,6 +135,13 @@ export class Worker {
     const waitingMs = this.#queue.predictedMs + this.#reads.predictedMs;
     const queuedPredictedMs = waitingMs + this.#runner.leftPredictedMs(this.#meter.speed);
     return this.#meter.load({ queued, running: this.#runner.running, queuedPredictedMs });
+  }
+
+  /** Undefined where no rules of overload are set. */
+  overload(): OverloadReport | undefined {
+    const nowMs = this.#deps.clock.monotonicMs();
+    this.#queue.sample(nowMs);
+    return this.#overload?.report(nowMs);
   }
 
   /** Of what batches took since the last time. */
@@ -219,7 +235,9 @@ export class Worker {
       predictedMs,
       payload: { delivery, request, model, failures: 0 },
     };
-    this.#withRows(work);
+    // Before rows are read for it: an overloaded worker asks its sources for nothing that it will not use.
+    if (this.#queue.admits(work, this.#deps.clock.monotonicMs())) this.#withRows(work);
+    else this.#endings.refuse(work.payload);
   }
 
   /** What was not sent is read first; nothing that is queued waits for it. */
@@ -255,6 +273,11 @@ export class Worker {
   #refuse({ delivery, request }: WorkerJob, error: MillraceError): void {
     this.#endings.end(delivery, failedResult(this.#endings.computed(delivery, request), error));
   }
+}
+
+function overloadOf({ overload, expectedSpeed }: WorkerConfig, clock: Clock): WorkerOverload | undefined {
+  if (overload.slaMs === 0) return undefined;
+  return new WorkerOverload({ ...overload, expectedThroughput: expectedSpeed }, clock.monotonicMs());
 }
 
 /** A policy's version that went away since the router heard of it: the newest of the folder answers, and says so. */

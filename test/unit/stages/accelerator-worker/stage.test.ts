@@ -79,6 +79,7 @@ async function start(
         batchMsMax: 1_000,
         batchesInFlightMax: 1,
         featuresWaitMs: 20,
+        overload: { slaMs: 0, order: 'strict' },
         tries: 3,
         ...overrides,
       },

@@ -76,6 +76,7 @@ export function startWorker(options: WorkerOptions = {}) {
       batchesInFlightMax: 1,
       tries: 3,
       featuresWaitMs: 20,
+      overload: { slaMs: 0, order: 'strict' },
       ...options.config,
     },
     {
