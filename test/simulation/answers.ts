@@ -10,6 +10,8 @@ const ROUNDING_MS = 5;
 export interface Circumstances {
   /** Share by which the times of two hosts may be apart. */
   readonly drift: number;
+  /** What their clocks may have gone apart by in the run, ms. */
+  readonly apartMs: number;
   /** Workers were out of a router's sight for a while. */
   readonly mayFallBack: boolean;
 }
@@ -22,15 +24,17 @@ export function wrongIn(
   result: ScoredResult,
   asked: Asked,
   tookMs: number,
-  { drift, mayFallBack }: Circumstances,
+  { drift, apartMs, mayFallBack }: Circumstances,
 ): string | undefined {
   if (result.outcome === 'EXPIRED')
-    return tookMs < asked.deadlineMs * (1 - drift) - ROUNDING_MS
+    return tookMs < asked.deadlineMs * (1 - drift) - apartMs - ROUNDING_MS
       ? `expired after ${tookMs} ms of ${asked.deadlineMs} ms`
       : undefined;
   if (result.outcome !== 'SCORED') return undefined;
   return (
-    wrongTarget(result, asked, mayFallBack) ?? wrongScores(result, asked) ?? wrongTimes(result, asked, drift)
+    wrongTarget(result, asked, mayFallBack) ??
+    wrongScores(result, asked) ??
+    wrongTimes(result, asked.deadlineMs, asked.deadlineMs * (1 + drift) + apartMs + ROUNDING_MS)
   );
 }
 
@@ -54,12 +58,11 @@ function wrongScores({ candidatesScored, scores }: ScoredResult, { candidates }:
 /** Nothing is computed whose budget was over before, and who is late says so. */
 function wrongTimes(
   { timings, late }: ScoredResult,
-  { deadlineMs }: Asked,
-  drift: number,
+  deadlineMs: number,
+  limitMs: number,
 ): string | undefined {
   const { totalMs, inTopicMs, extractMs, routeMs, queueMs } = timings;
   const beforeMs = inTopicMs + extractMs + routeMs + queueMs;
-  const limitMs = deadlineMs * (1 + drift) + ROUNDING_MS;
   if (beforeMs > limitMs) return `computed after ${beforeMs} ms of ${deadlineMs} ms`;
   return totalMs > limitMs && !late
     ? `answered after ${totalMs} ms of ${deadlineMs} ms, and not as late`

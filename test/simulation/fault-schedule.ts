@@ -186,7 +186,8 @@ function drawEvent(
       return { atMs, what, host: chance.next() < 0.3 ? 'broker' : host, byMs };
     }
     case 'clock drifts':
-      return { atMs, what, host, rate: 0.9 + 0.01 * chance.below(21) };
+      // NTP slews by 500 ppm at most; twice that is more than clocks do.
+      return { atMs, what, host, rate: 1 + 0.0001 * (chance.below(21) - 10) };
     case 'poison':
     case 'garbage':
       return { atMs, what };

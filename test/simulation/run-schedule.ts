@@ -8,8 +8,8 @@ import { scheduleTraffic, type Traffic } from './traffic.ts';
 
 /** Everything is answered within so long after all was mended, ms. */
 const DRAIN_MS = 20_000;
-/** Of two clocks, one of which runs a tenth faster and the other a tenth slower. */
-const DRIFT_MAX = 0.25;
+/** Of two clocks, one of which runs a thousandth faster and the other a thousandth slower. */
+const DRIFT_MAX = 0.002;
 /** Whoever died has a successor after its session, whose first records may come twice; whoever follows the store hears of it by polling, ms. */
 const CONVERGED_MS = SESSION_TIMEOUT_MS + 1_000 + 1_500;
 
@@ -122,7 +122,8 @@ function endings(schedule: FaultSchedule, { auditor }: Installation): string[] {
 function answers(schedule: FaultSchedule, { auditor }: Installation, { asked }: Traffic): string[] {
   if (schedule.events.some((event) => event.what === 'clock jumps' && event.host === 'broker')) return [];
   const drift = schedule.events.some(({ what }) => what === 'clock drifts') ? DRIFT_MAX : 0;
-  const circumstances = { drift, mayFallBack: hidesWorkers(schedule) };
+  // What clocks went apart by while a record could not be read is in its wait.
+  const circumstances = { drift, apartMs: drift * mendedMs(schedule), mayFallBack: hidesWorkers(schedule) };
   return auditor.results.flatMap((result, place) => {
     const of = asked.get(result.requestId);
     const wrong = of && wrongIn(result, of, auditor.tookMs[place] ?? 0, circumstances);
