@@ -529,7 +529,7 @@ export interface PoolStatus {
   batchRequests: number;
   /** Predicted work that waits or is computed, less what is done of it. */
   queuedPredictedMs: number;
-  /** 0 … 1. */
+  /** Share of the predicted work since the last heartbeat that was refused or dropped in an overload, 0 … 1. */
   sheddingLevel: number;
   /** Share of the time since the last heartbeat that it computed, 0 … 1. */
   utilisation: number;

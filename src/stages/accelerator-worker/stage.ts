@@ -253,6 +253,7 @@ function createHeartbeat(
       batchRequests: load.batchRequests,
       queuedPredictedMs: load.queuedPredictedMs,
       utilisation,
+      sheddingLevel: worker.takeSheddingLevel(),
       saturated: overload !== undefined && (overload.isSaturated || overload.isBaselineShed),
       build: config.build,
     });

@@ -20,6 +20,9 @@ export class WorkerOverload {
   readonly #priced = new WeakMap<Work<WorkerJob>, PricedWork>();
   #sampledAtMs: number;
   #idled = true;
+  /** Since the level was taken, predicted work, ms. */
+  #offeredMs = 0;
+  #shedMs = 0;
 
   constructor(settings: OverloadSettings, nowMs: number) {
     this.#isStrict = settings.order === 'strict';
@@ -29,7 +32,10 @@ export class WorkerOverload {
 
   /** Counts it as asked for. A worker has no other place for an enhanced request than its router has: what is not let in is refused. */
   admits(work: Work<WorkerJob>, nowMs: number): boolean {
-    return this.#rules.arrive(this.#pricedOf(work), nowMs) === 'admit';
+    const isAdmitted = this.#rules.arrive(this.#pricedOf(work), nowMs) === 'admit';
+    this.#offeredMs += work.predictedMs;
+    if (!isAdmitted) this.#shedMs += work.predictedMs;
+    return isAdmitted;
   }
 
   /** The earliest deadline first among what the cut pays for, before the densest of the rest; where the order is strict, enhanced requests after all others. */
@@ -41,9 +47,20 @@ export class WorkerOverload {
     return isEligible ? a.deadlineMs < b.deadlineMs : lnDensity(x.base) > lnDensity(y.base);
   }
 
-  /** Whether its budget ran out, or will before it is computed. */
+  /** Whether its budget ran out, or will before it is computed; asked once for each that could run now. */
   isLost(work: Work<WorkerJob>, nowMs: number): boolean {
-    return !this.#rules.start(this.#pricedOf(work), nowMs).run;
+    const isLost = !this.#rules.start(this.#pricedOf(work), nowMs).run;
+    if (isLost) this.#shedMs += work.predictedMs;
+    return isLost;
+  }
+
+  /** Share of the predicted work that came since the last call which was refused or lost, 0 … 1. */
+  takeSheddingLevel(): number {
+    const level =
+      this.#shedMs === 0 ? 0 : Math.min(1, this.#shedMs / Math.max(this.#offeredMs, this.#shedMs));
+    this.#offeredMs = 0;
+    this.#shedMs = 0;
+    return level;
   }
 
   /** The worker asked for work and there was none. */

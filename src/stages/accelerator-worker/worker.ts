@@ -144,6 +144,11 @@ export class Worker {
     return this.#overload?.report(nowMs);
   }
 
+  /** Share of the predicted work since the last call that was refused or lost by the rules of overload, 0 … 1. */
+  takeSheddingLevel(): number {
+    return this.#overload?.takeSheddingLevel() ?? 0;
+  }
+
   /** Of what batches took since the last time. */
   publishCosts(): void {
     this.#costs.publish();

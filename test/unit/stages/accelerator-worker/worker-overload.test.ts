@@ -61,7 +61,7 @@ async function run({ slaMs, order = 'strict', factor, forMs = 2_500 }: Load) {
     return outcome === 'SCORED' && !late;
   });
   const busyShare = (answered.length * COST_MS) / forMs;
-  return { ...all, taken, answered, busyShare, peak };
+  return { ...all, taken, answered, busyShare, peak, sheddingLevel: worker.takeSheddingLevel() };
 }
 
 function shareOf(some: readonly Recorded<Dispatch>[], all: readonly Recorded<Dispatch>[], priority: number) {
@@ -74,6 +74,15 @@ describe('a worker that is asked for twice what it can do', () => {
     const [ruled, unruled] = [await run({ slaMs: 100, factor: 2 }), await run({ slaMs: 0, factor: 2 })];
     expect(ruled.busyShare).toBeGreaterThan(0.95);
     expect(unruled.busyShare).toBeLessThan(0.5);
+  });
+
+  it('says what share of the work it sheds, since it was last asked', async () => {
+    const { sheddingLevel, worker } = await run({ slaMs: 100, factor: 2 });
+    expect(sheddingLevel).toBeGreaterThan(0.4);
+    expect(sheddingLevel).toBeLessThan(0.6);
+    expect(worker.takeSheddingLevel()).toBe(0);
+    expect((await run({ slaMs: 100, factor: 0.9 })).sheddingLevel).toBe(0);
+    expect((await run({ slaMs: 0, factor: 2 })).sheddingLevel).toBe(0);
   });
 
   it('answers the higher priority first', async () => {
