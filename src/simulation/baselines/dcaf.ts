@@ -30,7 +30,9 @@ export function dcafChoice(actions: readonly DcafAction[], lambda: number): numb
 export function dcafLambda(log: readonly (readonly DcafAction[])[], budget: number): number {
   if (costAt(log, 0) <= budget) return 0;
   let low = 0;
-  let high = Math.max(1e-12, ...log.flat().map(({ gain, cost }) => gain / Math.max(1e-12, cost)));
+  // A little above the best of all, where rounding lets nothing be worth its price.
+  let high =
+    Math.max(1e-12, ...log.flat().map(({ gain, cost }) => gain / Math.max(1e-12, cost))) * (1 + 1e-12);
   for (let step = 0; step < BISECTIONS; step++) {
     const middle = (low + high) / 2;
     if (costAt(log, middle) > budget) low = middle;

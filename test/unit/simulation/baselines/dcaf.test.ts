@@ -28,6 +28,14 @@ describe("DCAF's allocation", () => {
     expect([0, 0.1, 1, 2, 5].map((lambda) => dcafChoice(actions, lambda))).toEqual([2, 2, 1, 0, undefined]);
   });
 
+  it('finds that nothing fits where the best is worth its price by a rounding', () => {
+    const log = [
+      [{ cost: 1.7840981600040633, gain: 0.24378945429446186 }],
+      [{ cost: 0.7318192516437299, gain: 0.1 }],
+    ];
+    expect(spent(log, dcafLambda(log, 1)).cost).toBe(0);
+  });
+
   it('costs less as λ rises, and what is found fits the budget and is the least that does', () => {
     fc.assert(
       fc.property(

@@ -37,9 +37,10 @@ const topics = fc.array(
 const scale = fc.integer({ min: 1, max: 100_000 }).map((hundredths) => hundredths / 100);
 const assumed = fc.record({
   replication: fc.integer({ min: 1, max: 5 }),
-  partitionBytesPerSecond: fc.integer({ min: 1, max: 50_000_000 }),
-  brokerWrittenBytesPerSecond: fc.integer({ min: 1, max: 500_000_000 }),
-  brokerSentBytesPerSecond: fc.integer({ min: 1, max: 500_000_000 }),
+  // With less of a broker there would be more of them than a number counts.
+  partitionBytesPerSecond: fc.integer({ min: 10_000, max: 50_000_000 }),
+  brokerWrittenBytesPerSecond: fc.integer({ min: 10_000, max: 500_000_000 }),
+  brokerSentBytesPerSecond: fc.integer({ min: 10_000, max: 500_000_000 }),
   brokerPartitions: fc.integer({ min: 1, max: 4_000 }),
   headroom: fc.integer({ min: 0, max: 99 }).map((percent) => percent / 100),
 });
